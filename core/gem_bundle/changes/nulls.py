@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.changes.forms import form_made_by, is_column, tree_of
+from gem_bundle.changes.forms import form_made_by, form_of, is_column, tree_of
 from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.sides import Side
@@ -83,7 +83,7 @@ class Nulls:
         made = [lineage.rows, *lineage.columns.values()]
         if not any(map(_goes_by_nulls, made)):
             return lineage
-        never = {use for use, known in self.before(name).items() if known}
+        never = self._never_before(name)
         if not never:
             return lineage
         columns = {key: _left(made, never)[0] for key, made in lineage.columns.items()}
@@ -99,6 +99,32 @@ class Nulls:
             return replace(standing, rows=Made(), terms=(), asks=frozenset(), only_nulls=frozenset())
         return replace(standing, rows=rows, terms=left, only_nulls=lineage.nulls_left_out(self.before(name)))
 
+    def counted(self, name: str, function: str) -> str:
+        """An aggregate function as Spark keeps it: of what is never null it counts the rows.
+
+        So its rule `NullPropagation` has it, but for what is counted once.
+
+        Args:
+            name: The node.
+            function: The function, as `gem_bundle.lineage.Kept.values` has it.
+        """
+        call, some, of_which = function.partition(" Filter ")
+        if not call.startswith("('count', ("):
+            return function
+        form, never = form_of(call), self._never_before(name)
+        trees = (
+            [tree_of(part) for part in cast("Sequence[Form]", form[1])] if form is not None and never else []
+        )
+        from gem_bundle.expressions.folding import is_there
+
+        if trees and all(tree is not None and is_there(tree, lambda n: n[0] in never) for tree in trees):
+            return f"count(1){some}{of_which}"
+        return function
+
+    def _never_before(self, name: str) -> set[str]:
+        """The columns that come to a node and are never null."""
+        return {use for use, known in self.before(name).items() if known}
+
     def lets_nothing_through(self, name: str, lineage: Lineage) -> bool:
         """Whether the condition of a node asks for a null where there is none: then it reads nothing.
 
@@ -108,8 +134,7 @@ class Nulls:
         """
         if lineage.kept is not None or not _goes_by_nulls(lineage.rows):
             return False
-        never = {use for use, known in self.before(name).items() if known}
-        return _left(lineage.rows, never)[1] is False
+        return _left(lineage.rows, self._never_before(name))[1] is False
 
 
 def _left(made: Made, never: Set[str]) -> tuple[Made, bool | None]:

@@ -191,7 +191,7 @@ def _shape(
         if functions is None:
             return _with_nulls(flow, Shape(node, kind, keys, None, results, kept_by=by), kept)
         for text, types in functions.items():
-            buffers.setdefault(text, types)
+            buffers.setdefault(flow.nulls.counted(node, text), types)
     if kept.order:
         buffers = {text: buffers[text] for text in kept.order if text in buffers} | buffers
     values = tuple(str(bare(kind)) for types in buffers.values() for kind in types)

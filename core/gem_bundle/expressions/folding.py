@@ -108,9 +108,9 @@ def _of_call(node: exp.Anonymous, never: NeverNull | None) -> exp.Expr | None:
         decided = _decided(given[0], never)
         return None if decided is None else given[1 if decided else 2]
     if name == "nvl2" and len(given) == 3:
-        return given[1] if _is_there(given[0], never) else None
+        return given[1] if is_there(given[0], never) else None
     if name in _FIRST_THERE:
-        there = next((at for at, one in enumerate(given[:-1]) if _is_there(one, never)), None)
+        there = next((at for at, one in enumerate(given[:-1]) if is_there(one, never)), None)
         if there is not None:
             return given[0] if not there else exp.Anonymous(this=node.this, expressions=given[: there + 1])
     if name in _ASKS:
@@ -119,8 +119,13 @@ def _of_call(node: exp.Anonymous, never: NeverNull | None) -> exp.Expr | None:
     return None
 
 
-def _is_there(node: exp.Expr, never: NeverNull | None) -> bool:
-    """Whether Spark takes something for never null, by its form."""
+def is_there(node: exp.Expr, never: NeverNull | None) -> bool:
+    """Whether Spark takes something for never null, by its form.
+
+    Args:
+        node: The expression.
+        never: Whether a name means something that is never null; without it that of nothing is known.
+    """
     if never is None:
         return False
     from gem_bundle.expressions.nulls import nulls_in
@@ -140,9 +145,9 @@ def _decided(node: exp.Expr, never: NeverNull | None) -> bool | None:
         decided = _decided(node.this, never)
         return None if decided is None else not decided
     if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Null):
-        return False if _is_there(node.this, never) else None
+        return False if is_there(node.this, never) else None
     if isinstance(node, exp.Anonymous) and node.name.lower() in _ASKS and len(node.expressions) == 1:
-        return _ASKS[node.name.lower()] if _is_there(node.expressions[0], never) else None
+        return _ASKS[node.name.lower()] if is_there(node.expressions[0], never) else None
     compare = _COMPARE.get(type(node).__name__)
     if compare is None:
         return None

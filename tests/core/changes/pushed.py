@@ -1700,6 +1700,9 @@ COUNTED = (
     "{n: count(1), t: sum(x), l: count(n)}HAVING}}\n"
 )
 ALWAYS_A_NUMBER = '  h: {gem: with_columns, input: a, options: {columns: {n: "coalesce(n, 0)"}}}\n'
+COUNTED_TWICE = ALWAYS_A_NUMBER + (
+    "  g: {gem: aggregate, input: h, options: {group_by: [value], aggregates: {c: count(1), d: MADE}}}\n"
+)
 WITH_A_NUMBER = (
     ALWAYS_A_NUMBER
     + "  j: {gem: join, inputs: {l: h, r: b}, options: {condition: l.value = r.name}}\n"
@@ -1764,6 +1767,11 @@ NEVER_NULL = [
             "coalesce(max(n), count(1), sum(x))",
             "if(count(1) is null, sum(x), 1.0)",
         ],
+    ),
+    *(
+        Pushed(f"what is never null, counted {before} {after}", *versions, "refused", "dense0", "update")
+        for before, after in (("count(n)", "count(x)"), ("count(x)", "count(n + 1)"))
+        for versions in [[COUNTED_TWICE.replace("MADE", made) for made in (before, after)]]
     ),
     *(
         Pushed(
