@@ -1,16 +1,17 @@
-"""Which columns Spark takes for never null, by the form of its plan."""
+"""What Spark knows of columns by its plan: which are never null, and what that leaves of others."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from gem_bundle.changes.forms import form_made_by, form_of, is_column, tree_of
+from gem_bundle.changes.forms import form_made_by, form_of, is_column, kind_of, put_in, tree_of
 from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.sides import Side
@@ -25,7 +26,29 @@ _ASKS_FOR_NULLS = re.compile(
     rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
 )
 
+# What is another thing where a column is never null, or where one is a constant.
 _GOES_BY_NULLS = re.compile(r"\.Null'>|'(isnull|isnotnull|coalesce|ifnull|nvl2?)'")
+_GOES_BY_VALUES = re.compile(r"\.(And|Or|Case|EQ|NEQ|LTE?|GTE?)'>|'iff?'")
+_VALUES = frozenset({"Boolean", "Literal"})
+
+
+class _Known(NamedTuple):
+    """What Spark knows of the columns that come to a node.
+
+    Args:
+        never: Those that are never null.
+        constants: What those are that are a literal in all rows.
+    """
+
+    never: frozenset[str]
+    constants: Mapping[str, Form]
+
+    def decides(self, made: Made) -> bool:
+        """Whether something may be another thing by it."""
+        uses = made.uses or frozenset()
+        return (not uses.isdisjoint(self.never) and _GOES_BY_NULLS.search(made.rule) is not None) or (
+            not uses.isdisjoint(self.constants) and _GOES_BY_VALUES.search(made.rule) is not None
+        )
 
 
 class Nulls:
@@ -74,25 +97,25 @@ class Nulls:
         return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
 
     def standing(self, name: str, lineage: Lineage) -> Lineage:
-        """What a node makes of what, without what Spark leaves out since something is never null.
+        """What a node makes of what, without what Spark leaves out by what it knows of columns.
+
+        That is which are never null, by its rule `NullPropagation`, and which are constants in what it makes
+        one with the node: `CollapseProject`. What is decided by that it folds.
 
         Args:
             name: The node.
             lineage: What it makes of what, as its gem tells it.
         """
-        made = [lineage.rows, *lineage.columns.values()]
-        if not any(map(_goes_by_nulls, made)):
+        known = self._known_before(name, lineage)
+        if known is None:
             return lineage
-        never = self._never_before(name)
-        if not never:
-            return lineage
-        columns = {key: _left(made, never)[0] for key, made in lineage.columns.items()}
+        columns = {key: _left(made, known)[0] for key, made in lineage.columns.items()}
         standing = replace(lineage, columns=columns)
         if lineage.kept is not None or not lineage.terms:
             return standing
-        terms = [(term, *_left(term.made, never)) for term in lineage.terms]
+        terms = [(term, *_left(term.made, known)) for term in lineage.terms]
         left = tuple(term._replace(made=made) for term, made, holds in terms if holds is not True)
-        rows, holds = _left(lineage.rows, never)
+        rows, holds = _left(lineage.rows, known)
         if left == lineage.terms or holds is False:
             return standing
         if holds or not left:
@@ -121,9 +144,55 @@ class Nulls:
             return f"count(1){some}{of_which}"
         return function
 
-    def _never_before(self, name: str) -> set[str]:
+    def _never_before(self, name: str) -> frozenset[str]:
         """The columns that come to a node and are never null."""
-        return {use for use, known in self.before(name).items() if known}
+        return frozenset(use for use, known in self.before(name).items() if known)
+
+    def _known_before(self, name: str, lineage: Lineage) -> _Known | None:
+        """What is known of the columns that come to a node; None where nothing goes by it."""
+        made = [lineage.rows, *lineage.columns.values()]
+        if not any(_GOES_BY_NULLS.search(one.rule) or _GOES_BY_VALUES.search(one.rule) for one in made):
+            return None
+        constants = self._constants_before(name)
+        if constants and self._is_behind_groups(name) and _reads_twice(lineage, constants):
+            constants = {}  # Spark leaves it apart from what makes them: its rule `CollapseProject`
+        known = _Known(self._never_before(name), constants)
+        return known if any(map(known.decides, made)) else None
+
+    def _constants_before(self, name: str) -> Mapping[str, Form]:
+        """The columns that come to the only input of a node and are literals, with those."""
+        inputs = self._side.nodes[name].inputs
+        if len(inputs) != 1:
+            return {}
+        before, output = inputs[0].node, inputs[0].output
+        lineage = self._lineage(before, output) if self._side.nodes[before].kind == "transform" else None
+        # Through what keeps rows or makes several of one Spark doesn't follow them.
+        if lineage is None or lineage.kept is not None or lineage.expands or not self._passes(before):
+            return {}
+        known = self._constants_before(before)
+        found: dict[str, Form] = {}
+        for key, made in lineage.columns.items():
+            form = known.get(next(iter(made.uses or ()), "")) if made.rule == "=" else None
+            if form is None and made.uses == frozenset():
+                form = form_of(made.rule)
+            if form is not None and kind_of(form) in _VALUES:
+                found[f"0:{key}"] = form
+        return found
+
+    def _is_behind_groups(self, name: str) -> bool:
+        """Whether results of groups come to a node, with nothing between but what computes and asks."""
+        inputs = self._side.nodes[name].inputs
+        if len(inputs) != 1 or self._side.nodes[inputs[0].node].kind != "transform":
+            return False
+        before = inputs[0].node
+        lineage = self._lineage(before, inputs[0].output)
+        if lineage is not None and lineage.kept is not None:
+            return not lineage.kept.rows
+        return self._passes(before) and self._is_behind_groups(before)
+
+    def _passes(self, name: str) -> bool:
+        """Whether a node does nothing to rows but to leave some out."""
+        return self._side.kinds_at(name) <= {"filter"}
 
     def lets_nothing_through(self, name: str, lineage: Lineage) -> bool:
         """Whether the condition of a node asks for a null where there is none: then it reads nothing.
@@ -132,24 +201,27 @@ class Nulls:
             name: The node.
             lineage: What it makes of what.
         """
-        if lineage.kept is not None or not _goes_by_nulls(lineage.rows):
-            return False
-        return _left(lineage.rows, self._never_before(name))[1] is False
+        known = self._known_before(name, lineage) if lineage.kept is None else None
+        return known is not None and _left(lineage.rows, known)[1] is False
 
 
-def _left(made: Made, never: Set[str]) -> tuple[Made, bool | None]:
+def _reads_twice(lineage: Lineage, but: Container[str]) -> bool:
+    """Whether a node reads a column twice, of those that are none of some."""
+    read = Counter(use for made in lineage.columns.values() for use in made.in_order if use not in but)
+    return any(count > 1 for count in read.values())
+
+
+def _left(made: Made, known: _Known) -> tuple[Made, bool | None]:
     """What something is but for what Spark leaves out of it.
 
     Args:
         made: How it is made.
-        never: The columns that are never null.
+        known: What is known of the columns that come.
 
     Returns:
         It, and whether it is true or false for all rows; None for anything else.
     """
-    if made.uses is None or made.uses.isdisjoint(never) or not _goes_by_nulls(made):
-        return made, None
-    form = form_made_by(made)
+    form = form_made_by(made) if known.decides(made) else None
     if form is None or any(len(column) > 2 for column in _columns_in(form)):
         return made, None
     from gem_bundle.expressions.folding import without_decided
@@ -157,8 +229,10 @@ def _left(made: Made, never: Set[str]) -> tuple[Made, bool | None]:
     from gem_bundle.expressions.trees import bare, parts_of, shape
     from gem_bundle.expressions.uses import names_in
 
-    tree = tree_of(form)
-    found = None if tree is None else without_decided(tree, lambda name: name[0] in never and len(name) == 1)
+    tree = tree_of(put_in(form, known.constants))
+    found = None
+    if tree is not None:
+        found = without_decided(tree, lambda name: name[0] in known.never and len(name) == 1)
     names = None if found is None or found is tree else names_in(found)
     if found is None or names is None:
         return made, None
@@ -177,11 +251,6 @@ def _columns_in(form: object) -> Iterator[Form]:
     elif isinstance(form, tuple):
         for part in form:
             yield from _columns_in(part)
-
-
-def _goes_by_nulls(made: Made) -> bool:
-    """Whether something may be another thing where a column is never null."""
-    return _GOES_BY_NULLS.search(made.rule) is not None
 
 
 def _asks_for_nulls(made: Made) -> bool:

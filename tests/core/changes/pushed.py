@@ -1700,6 +1700,10 @@ COUNTED = (
     "{n: count(1), t: sum(x), l: count(n)}HAVING}}\n"
 )
 ALWAYS_A_NUMBER = '  h: {gem: with_columns, input: a, options: {columns: {n: "coalesce(n, 0)"}}}\n'
+OF_PRODUCTION = COUNTED.replace("HAVING", "") + (
+    "  e: {gem: with_columns, input: g, options: {columns: {env: \"'prod'\"}}}\n"
+    '  t: {gem: select, input: e, options: {columns: {value: value, z: "MADE"MORE}}}\n'
+)
 COUNTED_TWICE = ALWAYS_A_NUMBER + (
     "  g: {gem: aggregate, input: h, options: {group_by: [value], aggregates: {c: count(1), d: MADE}}}\n"
 )
@@ -1767,6 +1771,16 @@ NEVER_NULL = [
             "coalesce(max(n), count(1), sum(x))",
             "if(count(1) is null, sum(x), 1.0)",
         ],
+    ),
+    *(
+        Pushed(f"what is a constant, {made}", *versions, verdict, "dense0", "update")
+        for made, verdict in (
+            ("if(env = 'prod', n, t)", "refused"),
+            ("case when env = 'dev' then n else t end", "refused"),  # `t` is read twice then
+            ("env = 'dev' and t > 1", "refused"),
+            ("coalesce(env, t)", "refused"),
+        )
+        for versions in [[OF_PRODUCTION.replace("MADE", made).replace("MORE", m) for m in ("", ", t: t")]]
     ),
     *(
         Pushed(f"what is never null, counted {before} {after}", *versions, "refused", "dense0", "update")
