@@ -12,6 +12,19 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+SAME_AGGREGATES = {
+    **dict.fromkeys(("any", "bool_or", "some"), "max"),
+    **dict.fromkeys(("bool_and", "every"), "min"),
+    **dict.fromkeys(("any_value", "first_value"), "first"),
+    **dict.fromkeys(("std", "stddev"), "stddev_samp"),
+    "approx_percentile": "percentile_approx",
+    "array_agg": "collect_list",
+    "last_value": "last",
+    "mean": "avg",
+    "string_agg": "listagg",
+    "variance": "var_samp",
+}
+"""Aggregate functions that Spark makes others of, or that are others under another name."""
 AGGREGATES = words(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate

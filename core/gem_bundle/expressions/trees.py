@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from gem_bundle.expressions.functions import SAME_AGGREGATES
 from gem_bundle.expressions.kinds import (
     BIGINT,
     BOOLEAN,
@@ -73,7 +74,7 @@ def parts_of(node: exp.Expr) -> list[str] | None:
 
 
 def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> object:
-    """What makes two expressions the same for Spark: not case, brackets, or the name of the input.
+    """What makes two expressions the same for Spark: not case, brackets, or which name something has.
 
     Args:
         node: The expression's tree.
@@ -91,7 +92,11 @@ def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | Non
         known = (columns or {}).get(tuple(parts))
         return tuple(part.lower() for part in parts[-1:]) if known is None else known
     if isinstance(node, exp.Anonymous):
-        return (node.name.lower(), tuple(_argument(given, columns) for given in node.expressions))
+        name = node.name.lower()
+        return (
+            SAME_AGGREGATES.get(name, name),
+            tuple(_argument(given, columns) for given in node.expressions),
+        )
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         # It names a field, also where there is a column of that name.
         return (

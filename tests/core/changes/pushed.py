@@ -97,6 +97,7 @@ LISTS = MARKED + (
     "  g: {gem: aggregate, input: w, options: {group_by: {at: at}, "
     "aggregates: {n: collect_list(value), c: count(*)}}}\n"
 )
+GROUPS_OF_ONE = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {MADE}}}\n"
 COUNTED = (
     "  o: {gem: select, input: g, options: {columns: [c]}}\n"
     "  q: {gem: select, input: o, options: {columns: {d: c}}}\n"
@@ -1798,6 +1799,27 @@ NEVER_NULL = [
         for made in ("coalesce(n, x)", "if(n is null, x, n)")
     ),
 ]
+# Functions that Spark makes one of: of two it keeps one, and another name makes no difference.
+SAME_FUNCTIONS = [
+    Pushed(
+        f"functions that are the same, {after}",
+        *(GROUPS_OF_ONE.replace("MADE", made) for made in (before, after)),
+        verdict,
+        "dense0",
+        "update",
+    )
+    for before, after, verdict in (
+        ("p: avg(x)", "p: mean(x)", "continues"),
+        ("p: array_agg(n)", "p: collect_list(n)", "continues"),
+        ("p: some(n > 1)", "p: max(n > 1)", "continues"),
+        ("p: avg(x), q: mean(x)", "p: avg(x), q: avg(n)", "refused"),
+        ("p: any_value(n), q: first(n)", "p: any_value(n), q: first(x)", "refused"),
+        ("p: std(x), q: stddev_samp(x)", "p: std(x), q: stddev(n)", "refused"),
+        ("p: every(n > 1), q: bool_and(n > 1)", "p: every(n > 1), q: every(n > 2)", "refused"),
+        ("p: stddev(x), q: std(x)", "p: stddev(x)", "from_now_on"),
+    )
+]
+
 EDITS = [
     *PUSHED,
     *KEPT_NULLS,
@@ -1806,4 +1828,5 @@ EDITS = [
     *OTHER_MODES,
     *OTHERS_FIRST,
     *NEVER_NULL,
+    *SAME_FUNCTIONS,
 ]

@@ -53,18 +53,6 @@ _BUFFERS = {
 _BYTES = "buf"
 _KNOWN = frozenset({_BYTES, *(name for names in _BUFFERS.values() for name in names)})
 
-_SAME = {
-    **dict.fromkeys(("bool_or", "some"), "max"),
-    **dict.fromkeys(("bool_and", "every"), "min"),
-    **dict.fromkeys(("any_value", "first_value"), "first"),
-    "array_agg": "collect_list",
-    "last_value": "last",
-    "mean": "avg",
-    **dict.fromkeys(("std", "stddev"), "stddev_samp"),
-    "variance": "var_samp",
-}
-"""Aggregate functions that Spark makes others of, or that are others under another name."""
-
 _FUNCTION = re.compile(r"\('(\w+)', |(count)\(1\)")
 _OF_COLUMNS = re.compile(r"\('\w+', \((?:\('\d+:\w+',\),? ?)+\)\)")
 # A function stands for what it keeps where that isn't known.
@@ -212,15 +200,14 @@ def _functions(shape: Shape) -> list[_Function] | None:
         if any(map(_UNKNOWN.match, kinds)):
             return None
         called = _FUNCTION.match(text)
-        given = (called[1] or called[2]) if called is not None else ""
-        name = _SAME.get(given, given)
+        name = (called[1] or called[2]) if called is not None else ""
         # What has bytes of its own is called alike, whatever they are.
         names = _BUFFERS.get(name, (_BYTES,) if kinds == ["binary"] else ())[: len(kinds)]
         values = tuple(zip_longest(names, kinds, fillvalue=""))
         again = any(values == other.values for other in found.values())
         # Spark counts all rows where what is counted is never null, and works out what is in an argument.
         sure = name != "count" and _OF_COLUMNS.fullmatch(text)
-        found.setdefault(text.replace(f"'{given}'", f"'{name}'", 1), _Function(values, again and not sure))
+        found.setdefault(text, _Function(values, again and not sure))
     return list(found.values())
 
 
