@@ -75,8 +75,7 @@ def fields_read(
             return _ways(asked, (read for one in last for read in taken_in(one)))
         conditions = left[name] if name in left else [term.made for term in made.terms] or [made.rows]
         asked = [*(read for rows in conditions for read in _reads(taken_by_rows(rows), of)), *asked]
-        known = flow.nulls.folded(name, made)
-        given = {k: _NOTHING if k in known else _made(column, of) for k, column in made.columns.items()}
+        given = {key: _made(column, of) for key, column in made.columns.items()}
     return _ways(asked, (read for one in given.values() for read in taken_in(one)))
 
 

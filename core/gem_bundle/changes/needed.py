@@ -96,7 +96,6 @@ class Needed:
             every: All columns of the input.
             asked: What conditions ask of the rows of nodes before them; this one's is put there.
         """
-        wanted = wanted - self._nulls.folded(name, lineage)
         lineage = self._parts.narrowed(name, lineage)
         if self._nulls.lets_nothing_through(name, lineage):
             return read_of(replace(lineage, rows=Made()), position, wanted, every)

@@ -22,9 +22,6 @@ IS_NULL = re.compile(
     r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
 )
 """How the rule of a condition begins that asks whether a column is null: `is true` is written otherwise."""
-_ASKS_FOR_NULLS = re.compile(
-    rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
-)
 
 # What is another thing where a column is never null, or where one is a constant.
 _GOES_BY_NULLS = re.compile(r"\.Null'>|'(isnull|isnotnull|coalesce|ifnull|nvl2?)'")
@@ -89,12 +86,6 @@ class Nulls:
             for position, edge in enumerate(self._side.nodes[name].inputs)
             for key, never in self.never(edge.node, edge.output).items()
         }
-
-    def folded(self, name: str, lineage: Lineage) -> set[str]:
-        """The columns for which Spark reads nothing: whether one is null that never is."""
-        asking = {key: made for key, made in lineage.columns.items() if _asks_for_nulls(made)}
-        never = self.before(name) if asking else {}
-        return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
 
     def standing(self, name: str, lineage: Lineage) -> Lineage:
         """What a node makes of what, without what Spark leaves out by what it knows of columns.
@@ -251,8 +242,3 @@ def _columns_in(form: object) -> Iterator[Form]:
     elif isinstance(form, tuple):
         for part in form:
             yield from _columns_in(part)
-
-
-def _asks_for_nulls(made: Made) -> bool:
-    """Whether something is nothing but whether a column is null, or isn't."""
-    return made.uses is not None and _ASKS_FOR_NULLS.match(made.rule) is not None

@@ -67,6 +67,7 @@ class Modules:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, Path | None] = {}
+        self._texts: dict[str, str] = {}
         self._read: dict[str, tuple[Statement, ...] | None] = {}
 
     def statements(self, module: str) -> tuple[Statement, ...] | None:
@@ -85,16 +86,18 @@ class Modules:
 
     def text(self, module: str) -> str:
         """What is written in a module; an empty text where that can't be read."""
-        file = self._file(module)
-        try:
-            return "" if file is None else read_module(file).decode(errors="replace")
-        except OSError:
-            return ""
+        if module not in self._texts:
+            file = self._file(module)
+            try:
+                self._texts[module] = "" if file is None else read_module(file).decode(errors="replace")
+            except OSError:
+                self._texts[module] = ""
+        return self._texts[module]
 
     def imported(self, module: str) -> Iterator[str]:
         """What a module may import, of modules and names in them, with the packages around them."""
         file = self._file(module)
-        package = module if file is not None and file.stem == "__init__" else module.rpartition(".")[0]
+        package = _package(module, file)
         for whole, names, modules in _IMPORTS.findall(self.text(module).replace("\\\n", " ")):
             base = _absolute(whole.lstrip("."), len(whole) - len(whole.lstrip(".")), package)
             for name in re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", names or modules)):
@@ -105,6 +108,11 @@ class Modules:
         if module not in self._files:
             self._files[module] = source_file(module, self._folder)
         return self._files[module]
+
+
+def _package(module: str, file: Path | None) -> str:
+    """The package from which the names of a module's relative imports go."""
+    return module if file is not None and file.stem == "__init__" else module.rpartition(".")[0]
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -126,7 +134,7 @@ def _statements(
         tree = ast.parse(read_module(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    package = module if file.stem == "__init__" else module.rpartition(".")[0]
+    package = _package(module, file)
     return tuple(_statement(node, package) for node in tree.body)
 
 
