@@ -133,6 +133,15 @@ class Kept:
     asks: frozenset[str] = field(default=frozenset(), compare=False)
     tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
 
+    @property
+    def results(self) -> frozenset[str]:
+        """The columns that come out of what is kept for them.
+
+        Of those for which Spark keeps nothing, as of the count of no row, it knows what they are: conditions
+        on them aren't about results.
+        """
+        return frozenset(key for key, functions in self.values.items() if functions != {})
+
     def side_at(self, position: int) -> int:
         """The side of a join that an input is: 0 is the left one.
 

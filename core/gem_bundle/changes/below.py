@@ -175,14 +175,14 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: As
     asked = asked._replace(there=asked.there | _parts_of_windows(made))
     kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
     if made.rows.uses is None and asked.form is not None and asked.columns <= set(made.columns):
-        results = set(made.kept.values) if made.kept is not None else set()
+        results = made.kept.results if made.kept is not None else frozenset()
         others = {f"0:{key}" for key in set(made.columns) - results}
         return kinds != {"deduplicate"} and gets_before_groups(asked.form, others, others, set())
     if made.rows.uses is None or ALL in asked.columns:
         return kinds != {"deduplicate"}
     if not kinds <= {"aggregate", "except"} or (made.kept is not None and not made.kept.keys):
         return False  # a removal of duplicates, or a limit
-    keys = set(made.columns) - set(made.kept.values if made.kept is not None else ())
+    keys = set(made.columns) - (made.kept.results if made.kept is not None else frozenset())
     over = asked.columns & keys
     if asked.form is not None and asked.columns <= set(made.columns):
         return not _is_said_by_windows(asked.form, made) and _parts_with(

@@ -203,7 +203,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
             return {before}
         return {before} | _below_sides(flow, before, made, wanted, rows, how)
     if made.kept is not None:
-        keys = set(made.columns) - set(made.kept.values)
+        keys = set(made.columns) - made.kept.results
         gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
         groups = bool(made.kept.values) and not flow.drops_duplicates(before)
         gets_before = gets_before and (groups or _is_distinct(flow, before, any_mode=how.any_mode))
@@ -211,7 +211,11 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         gets_before = gets_before and (not semi or _EQUALITY in rows.rule or "sqlglot" not in rows.rule)
         if not gets_before or not how.through or len(flow.side.nodes[before].inputs) > 1:
             return {before} if gets_before else set()
-        moved = {use for key in wanted & keys for use in of_input(made.columns[key].uses or (), 0)}
+        moved = {
+            use
+            for key in (wanted & keys) - set(made.kept.values)
+            for use in of_input(made.columns[key].uses or (), 0)
+        }
         return {before} | _below(flow, flow.side.nodes[before].inputs[0], moved, rows, how)
     if not semi and not several and wanted & flow.marked(before):
         return set()

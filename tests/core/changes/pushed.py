@@ -1819,6 +1819,22 @@ SAME_FUNCTIONS = [
         ("p: stddev(x), q: std(x)", "p: stddev(x)", "from_now_on"),
     )
 ]
+# The count of no row, and what is made of one: Spark knows it when it plans, and asks for it before the groups.
+OF_NO_ROWS = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: "
+    "{n: count(1), none: count(1) filter (where 1 = 2), never: sum(x) filter (where 1 = 2)}}}\n"
+)
+OF_NONE = [
+    Pushed(f"of no rows, {asked} {way} in {mode}", *versions, verdict, "dense0", mode)
+    for asked, mode, verdicts in (
+        ("none = 2", "complete", ("mixed", "mixed")),
+        ("never is not null", "complete", ("mixed", "mixed")),
+        ("none = 0 or n > 0", "complete", ("continues", "continues")),
+    )
+    for way, verdict in zip(("from now on", "no more"), verdicts, strict=True)
+    for asking in [f'{OF_NO_ROWS}  t: {{gem: filter, input: g, options: {{condition: "{asked}"}}}}\n']
+    for versions in [(OF_NO_ROWS, asking) if way == "from now on" else (asking, OF_NO_ROWS)]
+]
 
 EDITS = [
     *PUSHED,
@@ -1829,4 +1845,5 @@ EDITS = [
     *OTHERS_FIRST,
     *NEVER_NULL,
     *SAME_FUNCTIONS,
+    *OF_NONE,
 ]
