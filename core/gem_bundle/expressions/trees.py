@@ -93,6 +93,8 @@ def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | Non
         return tuple(part.lower() for part in parts[-1:]) if known is None else known
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
+        if name == "struct":
+            return (name, tuple(_field(given, columns) for given in node.expressions))
         return (
             SAME_AGGREGATES.get(name, name),
             tuple(_argument(given, columns) for given in node.expressions),
@@ -113,6 +115,14 @@ def _argument(node: exp.Expr, columns: Mapping[tuple[str, ...], tuple[str, ...]]
         return found
     parts = parts_of(bare(node.this))
     return found if parts is not None and parts[-1].lower() == node.alias.lower() else (found, node.alias)
+
+
+def _field(node: exp.Expr, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None) -> object:
+    """The same of what is put into a struct: there a column's name is the field's, in the letters it has."""
+    parts = parts_of(bare(node))
+    if parts is None or parts[-1] == parts[-1].lower():
+        return _argument(node, columns)
+    return (shape(node, columns), parts[-1])
 
 
 def means_all_columns(star: exp.Star) -> bool:

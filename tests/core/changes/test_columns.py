@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,21 @@ def test_a_column_in_other_letters_is_another_one_for_who_reads_files(gem: str, 
     said = [change.message for change in found.changes]
     assert any("`n` is called `N`" in message for message in said) is (gem == "file")
     assert verdict(text.replace("NAME", "n"), text.replace("NAME", "n AS n")).verdict == "continues"
+    without = re.sub(r"transforms:.*(?=targets:)", "", text, flags=re.DOTALL).replace("few", "clicks")
+    for versions in ((text.replace("NAME", "N"), without), (without, text.replace("NAME", "N"))):
+        assert verdict(*versions).verdict == expected
+    assert verdict(text.replace("NAME", "n"), without).verdict == "continues"
+
+
+@pytest.mark.parametrize("made", ["struct(NAME)", "to_json(struct(NAME))", "array(struct(NAME))"])
+def test_a_field_in_other_letters_is_another_one(made: str) -> None:
+    text = (
+        NAMED.replace("GEM", "file")
+        .replace("FORMAT", ", format: json")
+        .replace("[page, NAME]", f"{{s: {made}}}")
+    )
+    assert verdict(text.replace("NAME", "n"), text.replace("NAME", "N")).verdict == "from_now_on"
+    assert verdict(text.replace("NAME", "n"), text.replace("NAME", "N as n")).verdict == "continues"
 
 
 @pytest.mark.parametrize(

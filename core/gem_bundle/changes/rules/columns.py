@@ -105,10 +105,11 @@ def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:
     now = [(had[name.lower()], name) for name, _ in new.columns or () if name != had.get(name.lower(), name)]
     if not now or _taken(both) != "any" or (both.is_rewritten and both.new.stateful):
         return changes
+    known = {*both.new.nodes, *(node.id for node in both.removed if node.kind == "transform")}
     named = ", ".join(f"`{was}` is called `{name}`" for was, name in now)
 
     def told(change: Change) -> Change:
-        if change.verdict != "continues" or change.node not in both.new.nodes:
+        if change.verdict != "continues" or change.node not in known:
             return change
         what = change.difference
         return replace(change, verdict="from_now_on", message=f"{what}; from now on {named}")
