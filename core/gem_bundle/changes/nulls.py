@@ -24,7 +24,7 @@ IS_NULL = re.compile(
 """How the rule of a condition begins that asks whether a column is null: `is true` is written otherwise."""
 
 # What is another thing where a column is never null, or where one is a constant.
-_GOES_BY_NULLS = re.compile(r"\.Null'>|'(isnull|isnotnull|coalesce|ifnull|nvl2?)'")
+_GOES_BY_NULLS = re.compile(r"\.Null'>|'(isnull|isnotnull|coalesce|ifnull|nvl2?|nullif)'")
 _GOES_BY_VALUES = re.compile(r"\.(And|Or|Case|EQ|NEQ|LTE?|GTE?)'>|'iff?'")
 _VALUES = frozenset({"Boolean", "Literal"})
 
@@ -43,9 +43,9 @@ class _Known(NamedTuple):
     def decides(self, made: Made) -> bool:
         """Whether something may be another thing by it."""
         uses = made.uses or frozenset()
-        return (not uses.isdisjoint(self.never) and _GOES_BY_NULLS.search(made.rule) is not None) or (
-            not uses.isdisjoint(self.constants) and _GOES_BY_VALUES.search(made.rule) is not None
-        )
+        if not uses.isdisjoint(self.constants) and _GOES_BY_VALUES.search(made.rule):
+            return True
+        return not uses.isdisjoint(self.never) and _goes_by_nulls(made)
 
 
 class Nulls:
@@ -129,7 +129,7 @@ class Nulls:
         trees = (
             [tree_of(part) for part in cast("Sequence[Form]", form[1])] if form is not None and never else []
         )
-        from gem_bundle.expressions.folding import is_there
+        from gem_bundle.expressions.deciding import is_there
 
         if trees and all(tree is not None and is_there(tree, lambda n: n[0] in never) for tree in trees):
             return f"count(1){some}{of_which}"
@@ -142,7 +142,7 @@ class Nulls:
     def _known_before(self, name: str, lineage: Lineage) -> _Known | None:
         """What is known of the columns that come to a node; None where nothing goes by it."""
         made = [lineage.rows, *lineage.columns.values()]
-        if not any(_GOES_BY_NULLS.search(one.rule) or _GOES_BY_VALUES.search(one.rule) for one in made):
+        if not any(_goes_by_nulls(one) or _GOES_BY_VALUES.search(one.rule) for one in made):
             return None
         constants = self._constants_before(name)
         if constants and self._is_behind_groups(name) and _reads_twice(lineage, constants):
@@ -194,6 +194,11 @@ class Nulls:
         """
         known = self._known_before(name, lineage) if lineage.kept is None else None
         return known is not None and _left(lineage.rows, known)[1] is False
+
+
+def _goes_by_nulls(made: Made) -> bool:
+    """Whether something may be another thing where a column is never null: it asks, or has it twice."""
+    return _GOES_BY_NULLS.search(made.rule) is not None or len(made.order) > len(made.uses or ())
 
 
 def _reads_twice(lineage: Lineage, but: Container[str]) -> bool:

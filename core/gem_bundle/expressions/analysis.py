@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.walk import Value, Walk
     from gem_bundle.operators import EventTime
 
-# A literal beside `and` or `or`, or in branches.
-_LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
-_MAY_BE_DECIDED = re.compile(rf"(?is)\b(?:and|or|case|iff?)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
+# A literal beside `and` or `or`, or in branches; something that stands there twice, or is put together.
+_LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b|\bnull\b)"""
+_BRANCHES = r"\b(?:and|or|case|iff?|nvl2|coalesce|ifnull|nvl|nullif|is|isnull|isnotnull)\b"
+_MAY_BE_DECIDED = re.compile(
+    rf"(?is){_BRANCHES}.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b|[-+*/%<>=]\s*null\b|\bnull\s*[-+*/%<>=]"
+    rf"|(?:{_BRANCHES}|<=>).*?\b([a-z_]\w*)\b.*\b\1\b|\b([a-z_]\w*)\b.*(?:<=>|\band\b|\bor\b).*\b\2\b"
+    r"|\b(?:array|map|named_struct|struct)\s*\(.*\)\s*[.\[]"
+)
 # What Spark calls the columns of values that are written without brackets.
 _VALUE_NAMES = {
     **{name: f"{name}()" for name in ("current_date", "current_timestamp")},

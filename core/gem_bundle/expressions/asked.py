@@ -187,17 +187,23 @@ def _denies_itself(tree: exp.Expr, columns: Names, *, negated: bool) -> bool:
         return _denies_itself(node.this, columns, negated=not negated)
     if not isinstance(node, exp.Or if negated else exp.And):
         return False
-    one, other = (_signed(side, columns, negated=negated) for side in (node.this, node.expression))
+    one, other = (signed_form(side, columns, negated=negated) for side in (node.this, node.expression))
     if one is not None and other is not None and one[1] == other[1] and one[0] is not other[0]:
         return True
     return any(_denies_itself(side, columns, negated=negated) for side in (node.this, node.expression))
 
 
-def _signed(tree: exp.Expr, columns: Names, *, negated: bool) -> tuple[bool, object] | None:
-    """Whether a condition is denied, and which it is; None where Spark makes another one of it first."""
+def signed_form(tree: exp.Expr, columns: Names, *, negated: bool = False) -> tuple[bool, object] | None:
+    """Whether a condition is denied, and which it is; None where Spark makes another one of it first.
+
+    Args:
+        tree: The condition.
+        columns: Which columns its names are, as `shape` takes them.
+        negated: It is the opposite that is meant.
+    """
     node = bare(tree)
     if isinstance(node, exp.Not):
-        return _signed(node.this, columns, negated=not negated)
+        return signed_form(node.this, columns, negated=not negated)
     if isinstance(node, exp.And | exp.Or | exp.Between | exp.Is) or _is_of_chance(node):
         return None
     if isinstance(node, exp.Anonymous) and node.name.lower() in {"isnull", "isnotnull"}:

@@ -95,7 +95,7 @@ def buffers_of(
         return None
     from gem_bundle.expressions.folding import without_decided
 
-    tree = without_decided(tree, lambda _: False)  # any column may be null, but counts never are
+    tree = without_decided(tree)  # any column may be null, but counts never are
     keys = {made_of(group, columns) for group in groups}
     found: dict[str, tuple[str, ...]] = {}
     for name, arguments, text, only in _aggregates(tree, columns):

@@ -78,7 +78,12 @@ def value_of(tree: exp.Expr) -> Any:
         value = value_of(node.this)
         return UNKNOWN if value is UNKNOWN else value is None
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        return None if all(value_of(choice) is None for choice in node.expressions) else UNKNOWN
+        return _in_choices(node)
+    if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Boolean):
+        value = value_of(node.this)
+        return UNKNOWN if value is UNKNOWN else value is bool(bare(node.expression).this)
+    if isinstance(node, exp.Like) and not node.args.get("escape"):
+        return _of_values(node, str, _is_like)
     if isinstance(node, exp.DPipe):
         return _of_values(node, str, lambda one, other: one + other)
     if type(node) in COMPARE or isinstance(node, exp.NullSafeEQ):
@@ -91,6 +96,26 @@ def value_of(tree: exp.Expr) -> Any:
         value = value_of(node.expressions[0])
         return made(value) if made is not None and isinstance(value, str) else UNKNOWN
     return UNKNOWN
+
+
+def _in_choices(node: exp.In) -> Any:
+    """Whether a value is one of several."""
+    value, choices = value_of(node.this), [value_of(choice) for choice in node.expressions]
+    if value is None or all(choice is None for choice in choices):
+        return None
+    if value is UNKNOWN or UNKNOWN in choices or None in choices:
+        return UNKNOWN
+    found = [compared(exp.EQ(this=node.this, expression=node.this), [value, choice]) for choice in choices]
+    return UNKNOWN if UNKNOWN in found else any(found)
+
+
+def _is_like(text: str, pattern: str) -> Any:
+    """Whether a text is like a pattern in which nothing is escaped."""
+    if "\\" in pattern:
+        return UNKNOWN
+    signs = {"%": ".*", "_": "."}
+    wanted = "".join(signs.get(sign) or re.escape(sign) for sign in pattern)
+    return re.fullmatch(wanted, text, re.DOTALL) is not None
 
 
 def _cast(value: Decimal, to: exp.DType) -> Any:

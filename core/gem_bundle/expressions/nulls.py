@@ -100,9 +100,10 @@ def _by_form(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args.get("ifs") or ()]
         last = node.args.get("default")
-        return _any(values if last is None else [*values, last], resolve) | (
-            _MAYBE if last is None else NEVER
+        is_told = last is not None or any(
+            isinstance(branch.this, exp.Boolean) and branch.this.this for branch in node.args.get("ifs") or ()
         )
+        return _any(values if last is None else [*values, last], resolve) | (NEVER if is_told else _MAYBE)
     if isinstance(node, exp.Anonymous):
         return _of_call(node.name.lower(), node.expressions, resolve)
     return _any(node.iter_expressions(), resolve) | _UNCERTAIN
