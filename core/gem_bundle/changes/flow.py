@@ -14,6 +14,7 @@ from gem_bundle.changes.parts import Parts
 from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.changes.sides import is_same_in
+from gem_bundle.changes.standing import Standing
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import (
     AggregateOperator,
@@ -53,7 +54,7 @@ class Flow:
         self.output_mode = output_mode or side.nodes[side.target].output_mode
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
-        self._standing: dict[tuple[str, str], Lineage | None] = {}
+        self._left: dict[tuple[str, str], Lineage | None] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
         self.joined: dict[JoinOperator, str] = {}
         self.taken_apart: tuple[Flow, Mapping[str, str]] | None = None
@@ -61,10 +62,10 @@ class Flow:
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
         key = (name, output)
-        if key not in self._standing:
+        if key not in self._left:
             told = self._as_told(name, output)
-            self._standing[key] = None if told is None else self.nulls.standing(name, told)
-        return self._standing[key]
+            self._left[key] = None if told is None else self.standing.of(name, told)
+        return self._left[key]
 
     def _as_told(self, name: str, output: str = "") -> Lineage | None:
         """The same with what Spark leaves out since something is never null."""
@@ -81,6 +82,11 @@ class Flow:
         return Nulls(self.side, self._as_told)
 
     @cached_property
+    def standing(self) -> Standing:
+        """What Spark leaves of what nodes make of what."""
+        return Standing(self.side, self._as_told, self.nulls)
+
+    @cached_property
     def parts(self) -> Parts:
         """What is read of what is put together."""
         transforms = [name for name, node in self.side.nodes.items() if node.kind == "transform"]
@@ -89,7 +95,7 @@ class Flow:
     @cached_property
     def needed(self) -> Needed:
         """Which columns are read."""
-        return Needed(self.side, self.lineage, self.nulls, self.parts)
+        return Needed(self.side, self.lineage, self.standing, self.parts)
 
     def outputs(self, name: str) -> list[str]:
         """The outputs of a node that others take; the ordinary one is an empty text."""

@@ -12,9 +12,9 @@ from gem_bundle.lineage import Made, column_keys, uses_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
 
-    from gem_bundle.changes.nulls import Nulls
     from gem_bundle.changes.parts import Parts, Values
     from gem_bundle.changes.sides import Side
+    from gem_bundle.changes.standing import Standing
     from gem_bundle.lineage import Kept, Lineage
 
 ALL = "*"
@@ -33,14 +33,14 @@ class Needed:
     Args:
         side: The version.
         lineage: What a node makes of what in one of its outputs, by its id; None where that isn't known.
-        nulls: What is never null there.
+        standing: What Spark leaves there of what nodes make of what.
         parts: What is read there of what is put together.
     """
 
     def __init__(
-        self, side: Side, lineage: Callable[[str, str], Lineage | None], nulls: Nulls, parts: Parts
+        self, side: Side, lineage: Callable[[str, str], Lineage | None], standing: Standing, parts: Parts
     ) -> None:
-        self._side, self._lineage, self._nulls, self._parts = side, lineage, nulls, parts
+        self._side, self._lineage, self._standing, self._parts = side, lineage, standing, parts
         self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
 
     def behind(self, name: str) -> set[str]:
@@ -97,7 +97,7 @@ class Needed:
             asked: What conditions ask of the rows of nodes before them; this one's is put there.
         """
         lineage = self._parts.narrowed(name, lineage)
-        if self._nulls.lets_nothing_through(name, lineage):
+        if self._standing.lets_nothing_through(name, lineage):
             return read_of(replace(lineage, rows=Made()), position, wanted, every)
         if lineage.only_nulls and not lineage.kept:
             left = self._without_what_is_there(name, lineage)
@@ -110,7 +110,7 @@ class Needed:
 
     def _without_what_is_there(self, name: str, lineage: Lineage) -> Lineage:
         """A condition that leaves out nothing but nulls, without what it asks of what is never null."""
-        left = lineage.nulls_left_out(self._nulls.before(name))
+        left = lineage.nulls_left_out(self._standing.nulls.before(name))
         if len(left) == len(lineage.only_nulls):
             return lineage
         return replace(lineage, rows=replace(lineage.rows, uses=frozenset().union(*left)), only_nulls=left)
@@ -127,7 +127,7 @@ class Needed:
             given: What is read of it but for the condition.
             kinds: What the condition leaves out, as `gem_bundle.lineage.Lineage.only_nulls` has it.
         """
-        never = self._nulls.before(name)
+        never = self._standing.nulls.before(name)
         wanted = set(given)
         for kind in kinds:
             keys = of_input(kind, 0)

@@ -1835,6 +1835,23 @@ OF_NONE = [
     for asking in [f'{OF_NO_ROWS}  t: {{gem: filter, input: g, options: {{condition: "{asked}"}}}}\n']
     for versions in [(OF_NO_ROWS, asking) if way == "from now on" else (asking, OF_NO_ROWS)]
 ]
+# A condition on results that says what one of them is decides others of its parts: nobody reads `t` for them.
+OF_ONE_VALUE = (
+    "  g: {gem: aggregate, input: a, options: "
+    "{group_by: [value], aggregates: {n: count(1), t: sum(x), b: max(x), c: max(n)}}}\n"
+    '  f: {gem: filter, input: g, options: {condition: "ASKED"}}\n'
+    "  t: {gem: select, input: f, options: {columns: [READ]}}\n"
+)
+VALUES_TOLD = [
+    Pushed(f"values told by {asked}", *versions, verdict, "dense0", "update")
+    for asked, verdict in (
+        ("c = 1 and (c > 0 or t > 1)", "refused"),
+        ("n = 1 and (t > 1 or n > 0)", "refused"),
+        ("c = 1 and if(c = 1, b, t) > 0", "refused"),
+        ("not (c <> 1) and (c > 0 or t > 1)", "refused"),
+    )
+    for versions in [[OF_ONE_VALUE.replace("ASKED", asked).replace("READ", r) for r in ("value", "value, t")]]
+]
 
 EDITS = [
     *PUSHED,
@@ -1846,4 +1863,5 @@ EDITS = [
     *NEVER_NULL,
     *SAME_FUNCTIONS,
     *OF_NONE,
+    *VALUES_TOLD,
 ]

@@ -99,6 +99,11 @@ def test_windows_that_overlap_are_keys_that_may_be_null(steps: str) -> None:
             "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: collect_list(x)}}}",
             "mixed",
         ),
+        # Of rows that are as great the first one counts.
+        (
+            'last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: "max_by(x, d)"}}}',
+            "mixed",
+        ),
         (
             "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: max(x)}}}",
             "continues",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gem_bundle.operators import Operator
 
 _MOVES_ROWS = "repartition"
-# Lists have their rows in the order in which they came.
-_LISTS = re.compile(r"\('(collect_list|array_agg|listagg|string_agg)'")
+# Lists have their rows in the order in which they came; of what is as great, or as frequent, one is taken.
+_GOES_BY_ORDER = re.compile(r"\('(collect_list|array_agg|listagg|string_agg|max_by|min_by|mode)'")
 
 
 def tell_of_firsts(both: Comparison, changes: list[Change]) -> list[Change]:
@@ -98,4 +98,6 @@ def _keeps_order(flow: Flow, operator: Operator) -> bool:
     lineage = flow.lineage(operator.node)
     kept = lineage.kept if lineage is not None else None
     made = kept.values.values() if kept is not None else ()
-    return any(takes_first(text) or _LISTS.match(text) for functions in made for text in functions or ())
+    return any(
+        takes_first(text) or _GOES_BY_ORDER.match(text) for functions in made for text in functions or ()
+    )
