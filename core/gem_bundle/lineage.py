@@ -117,6 +117,7 @@ class Kept:
         asks: The columns that come out of it of which a condition of its own leaves out the nulls.
         tables: Of an input that is joined with itself, for each column that comes out, which of the two
             tables it is made of: 0 is the left one.
+        tables_asked: The columns of each of two tables of which its condition asks of pairs, by their keys.
     """
 
     keys: tuple[Made, ...] = ()
@@ -132,6 +133,7 @@ class Kept:
     once: bool = field(default=False, compare=False)
     asks: frozenset[str] = field(default=frozenset(), compare=False)
     tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
+    tables_asked: tuple[frozenset[str], ...] = field(default=(), compare=False)
 
     @property
     def results(self) -> frozenset[str]:

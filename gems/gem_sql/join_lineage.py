@@ -96,6 +96,9 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
     by = kept_by(on, left, right, called) if inner else rows
     keys = equal_keys(pairs, columns_of)
+    # What is asked of one table alone is asked before.
+    asked = known_how if known_how is not None and (inner or where is None) else None
+    of_pairs = None if asked is None else asked_of_pairs(pairs, columns_of, "inner" if inner else asked)
     kept = Kept(
         (replace(by, uses=placed(by.uses, sides)),),
         keys,
@@ -103,13 +106,10 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
         taken=decides[1],
         parts=parts,
         sides=left_to_right,
+        pairs=placed(of_pairs, sides),
+        tables=dict(zip(names, of_tables, strict=True)) if len(set(left_to_right)) == 1 else {},
+        tables_asked=_of_tables(of_pairs),
     )
-    if known_how is not None and (inner or where is None):
-        # What is asked of one table alone is asked before.
-        of_pairs = asked_of_pairs(pairs, columns_of, "inner" if inner else known_how)
-        kept = replace(kept, pairs=placed(of_pairs, sides))
-    if len(set(left_to_right)) == 1:
-        kept = replace(kept, tables=dict(zip(names, of_tables, strict=True)))
     # Behind an outer join nothing but `where` asks anything of the rows that stay.
     wanted = pairs if inner or known_how == "left_semi" else sql_of(where.this) if where is not None else ""
     equals = _equal(wanted, columns_of, sides) if known_how != "left_anti" else ()
@@ -117,6 +117,13 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     alone = terms_of_semi_join(on, columns_of) if known_how == "left_semi" else ()
     terms = tuple(term._replace(made=of_inputs(term.made), asks=placed(term.asks, sides)) for term in alone)
     return Lineage(by_key, rows, kept if streams else None, asks=asks, equals=equals, terms=terms)
+
+
+def _of_tables(uses: frozenset[str] | None) -> tuple[frozenset[str], ...]:
+    """Columns by the numbers of their tables; nothing where they may be any."""
+    parted = [use.partition(":") for use in uses or ()]
+    each = (frozenset(key for table, _, key in parted if table == str(at)) for at in (0, 1))
+    return () if uses is None else tuple(each)
 
 
 def _equal(condition: str, columns_of: Sequence[Sequence[Column]], sides: _Sides) -> tuple[Equality, ...]:

@@ -24,13 +24,14 @@ from gem_bundle.changes.joins import (
 from gem_bundle.changes.needed import ALL, of_input, values_for
 from gem_bundle.changes.order import asks_for_results, results_in_order
 from gem_bundle.changes.steps import in_steps
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Kept
     from gem_bundle.operators import Operator
 
@@ -170,6 +171,10 @@ def _shape(
     if types is None:
         types = getattr(operator, "key_types", None)
     keys = None if types is None else tuple(map(bare, types))
+    if getattr(operator, "rows", False) and sum(o.node == node for o in flow.side.stateful) > 1:
+        # What the node tells of what it keeps is of its groups; of rows that it keeps once there is no value.
+        types = getattr(operator, "key_types", None)
+        return Shape(node, kind, None if types is None else tuple(map(bare, types)), ())
     if lineage is None or kept is None:
         return Shape(node, kind, keys, None)
     by = () if kept.rows else tuple(f"{key.rule} {sorted(key.uses or ('?',))}" for key in kept.keys)
@@ -218,10 +223,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
     # What lacks the key finds no partner, whatever it is read as.
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(coming))):
-        edge, needed = kept_of(flow, node, position)
-        if edge == coming[position] and read != flow.needed.behind(node):
-            here = flow.needed.read_for(node, position, read)  # on this path; others read other columns
-            needed = here if ALL in needed else needed if ALL in here else needed & here
+        edge, needed = _rows_kept(flow, node, position, side, read)
         facts = flow.side.facts.get(edge.key)
         keys = column_keys(facts.columns) if facts is not None else None
         if facts is None or facts.columns is None or keys is None:
@@ -268,6 +270,27 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
         constants=constants,
         fields=fields,
     )
+
+
+def _rows_kept(
+    flow: Flow, node: str, position: int, side: int, read: set[str]
+) -> tuple[InputRecord, set[str]]:
+    """Where a join takes the rows of a side from, and those of their columns that it keeps on a path."""
+    edge, needed = kept_of(flow, node, position)
+    if edge == flow.side.nodes[node].inputs[position] and read != flow.needed.behind(node):
+        here = flow.needed.read_for(node, position, read)  # on this path; others read other columns
+        needed = here if ALL in needed else needed if ALL in here else needed & here
+    lineage = flow.lineage(node)
+    kept = lineage.kept if lineage is not None else None
+    if lineage is None or kept is None or not kept.tables or not kept.tables_asked:
+        return edge, needed
+    # Of an input that is joined with itself each of the two tables has columns of its own.
+    behind = {key for key, tables in kept.tables.items() if side in tables}
+    uses = uses_of(lineage.columns[key] for key in (behind if ALL in read else behind & read))
+    if uses is None:
+        return edge, needed
+    of_table = set(of_input(uses, position)) | kept.tables_asked[side]
+    return edge, of_table if ALL in needed else needed & of_table
 
 
 def _fields_read(flow: Flow, node: str, way: _Way | None) -> dict[str, list[tuple[str, ...]]]:

@@ -1852,6 +1852,38 @@ VALUES_TOLD = [
     )
     for versions in [[OF_ONE_VALUE.replace("ASKED", asked).replace("READ", r) for r in ("value", "value, t")]]
 ]
+# An input that a query joins with itself: of each of the two tables other columns are kept.
+WITH_ITSELF = '  t: {gem: sql, input: a, options: {query: "select MADE from a l join a r on ASKED"}}\n'
+TWO_TABLES = [
+    Pushed(f"two tables of one input, {number}", *versions, verdict, "dense0")
+    for number, (before, after, verdict) in enumerate(
+        (
+            (("l.*", "l.x = r.x"), ("l.*", "r.at >= l.at and l.x = r.x"), "refused"),
+            (("l.value", "l.x = r.x and r.at >= l.at"), ("r.value", "l.x = r.x and r.at >= l.at"), "refused"),
+            (("l.value, r.value v", "l.x = r.x"), ("l.value, r.n v", "l.x = r.x"), "refused"),
+            (("l.value || r.value v", "l.x = r.x"), ("l.value v", "l.x = r.x"), "refused"),
+            (("l.value", "l.x = r.x"), ("l.value", "l.x = r.x and l.n > 1"), "mixed"),
+        )
+    )
+    for versions in [[WITH_ITSELF.replace("MADE", m).replace("ASKED", a) for m, a in (before, after)]]
+]
+# Each row once of groups of a query: what tells whether Spark leaves that out is how the paths behind go on.
+ONCE_OF_GROUPS = (
+    '  t: {gem: sql, input: a, options: {query: "with step as (select x, min(n) as m from a group by x having '
+    'count(*) > 1) select distinct x from step where m <=> x"}}\n'
+    "  w: {gem: select, input: t, options: {columns: [x]}}\n"
+)
+COMPUTING = '  u: {gem: select, input: INPUT, options: {columns: ["*", "x + 1 AS c0"]}}\n'
+TWO_OPERATORS = [
+    Pushed(
+        "each row once of groups, on two paths",
+        ONCE_OF_GROUPS + COMPUTING.replace("INPUT", "w"),
+        ONCE_OF_GROUPS + "  v: {gem: union, inputs: [w, t]}\n" + COMPUTING.replace("INPUT", "v"),
+        "refused",
+        "dense0",
+        "complete",
+    )
+]
 
 EDITS = [
     *PUSHED,
@@ -1864,4 +1896,6 @@ EDITS = [
     *SAME_FUNCTIONS,
     *OF_NONE,
     *VALUES_TOLD,
+    *TWO_TABLES,
+    *TWO_OPERATORS,
 ]
