@@ -61,6 +61,13 @@ def test_what_an_expression_is_made_of() -> None:
         ("first(n)", ("int", "boolean!")),
         ("collect_list(page)", ("binary",)),
         ("max(n) + min(n)", ("int", "int")),
+        # What Spark knows when it plans it doesn't keep; of a column it works nothing out before it counts.
+        ("count(*) filter (where 'it''s' in ('a', 'b'))", ()),
+        ("count(if(1 = 2, n, null))", ()),
+        ("count_if(1 = 2)", ()),
+        ("count_if(0 > 1 and page = 'a')", ("bigint!",)),
+        # The type is that of all branches.
+        ("max(if(1 = 1, 0, cast(n as bigint)))", ("bigint",)),
     ],
 )
 def test_what_spark_keeps_of_an_aggregate(expression: str, kept: tuple[str, ...]) -> None:

@@ -21,7 +21,7 @@ _NAMES = frozenset({"cte", "with"})
 # What a projection goes before: Spark's rules `PushProjectionThroughUnion` and the one through limits.
 _PASSED = frozenset({"limit", "union"})
 # What a condition goes before.
-_ASKED_THROUGH = frozenset({"filter", "union"})
+_ASKED_THROUGH = frozenset({"filter", "union", "watermark"})
 
 
 def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
@@ -69,7 +69,9 @@ def asks_for_results(flow: Flow, name: str) -> bool:
 def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Result]) -> bool:
     """Whether a condition on results, behind projections of them, gets to where they come from."""
     of_results = {key for key, result in results.items() if result.of}
-    beside: set[str] = set()  # the columns of what was joined to them: with those a condition is one of pairs
+    # The columns of what was joined to them, with which a condition is one of pairs, and those of watermarks,
+    # behind which it stays.
+    beside: set[str] = set()
     for name, position in path:
         node, lineage = flow.side.nodes[name], flow.lineage(name)
         operators = flow.side.operators_at(name)
@@ -92,6 +94,8 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
             if made.uses is None or of_results.intersection(of_input(made.uses, position))
         }
         beside = {key for key, made in columns if beside.intersection(of_input(made.uses or (), position))}
+        if "watermark" in kinds:
+            beside |= flow.marked(name)
         if joins:
             others = range(len(node.inputs))
             beside |= {k for k, m in columns for o in others if o != position and of_input(m.uses or (), o)}

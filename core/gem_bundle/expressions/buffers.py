@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.analysis import analyse, folded, parsed
 from gem_bundle.expressions.made import made_of
 from gem_bundle.expressions.uses import columns_of, names_in
 
@@ -94,8 +94,9 @@ def buffers_of(
     if tree is None or may_aggregate(expression):
         return None
     from gem_bundle.expressions.folding import without_decided
+    from gem_bundle.expressions.functions import AGGREGATES
 
-    tree = without_decided(tree)  # any column may be null, but counts never are
+    tree = without_decided(tree, whole=AGGREGATES)  # any column may be null, but counts never are
     keys = {made_of(group, columns) for group in groups}
     found: dict[str, tuple[str, ...]] = {}
     for name, arguments, text, only in _aggregates(tree, columns):
@@ -192,6 +193,7 @@ def _aggregates(
     tree: exp.Expr, columns: Sequence[Column] | None
 ) -> Iterator[tuple[str, list[str], str, str]]:
     """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
+    from gem_bundle.expressions.folding import without_decided
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import shape
@@ -199,6 +201,7 @@ def _aggregates(
     for call in tree.find_all(exp.Anonymous, bfs=False):
         name = call.name.lower()
         if name in AGGREGATES:
+            # The type of what branches give is that of all of them, also of those that are left out.
             texts = [argument.sql(dialect="spark") for argument in call.expressions]
             if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
                 texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
@@ -206,7 +209,7 @@ def _aggregates(
             only = _of_which(call, columns)
             if only is None:
                 continue  # `EliminateAggregateFilter`: what no row counts for is known, and nothing is kept
-            yield name, texts, _counted(name, texts) or repr(shape(call, known)), only
+            yield name, texts, _counted(name, texts) or repr(shape(without_decided(call), known)), only
 
 
 def _of_which(call: exp.Expr, columns: Sequence[Column] | None) -> str | None:
@@ -282,7 +285,9 @@ def _counts(name: str, arguments: list[str]) -> tuple[str, ...]:
     from gem_bundle.expressions.constants import constant_of
     from gem_bundle.expressions.spark_parser import exp
 
-    trees = [tree for text in arguments if text != "*" and (tree := parsed(text)) is not None]
+    # What `count_if` counts is computed before, so that of columns Spark works nothing out.
+    read = parsed if name == "count_if" else folded
+    trees = [tree for text in arguments if text != "*" and (tree := read(text)) is not None]
     if not trees or len(trees) < len(arguments) or any(names_in(tree) != [] for tree in trees):
         return ("bigint!",)
     if name == "count_if":

@@ -84,6 +84,10 @@ def value_of(tree: exp.Expr) -> Any:
         return UNKNOWN if value is UNKNOWN else value is bool(bare(node.expression).this)
     if isinstance(node, exp.Like) and not node.args.get("escape"):
         return _of_values(node, str, _is_like)
+    if isinstance(node, exp.Concat):
+        # Texts that stand one behind the other are one: 'it''s'.
+        parts = [value_of(part) for part in node.expressions]
+        return "".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
     if isinstance(node, exp.DPipe):
         return _of_values(node, str, lambda one, other: one + other)
     if type(node) in COMPARE or isinstance(node, exp.NullSafeEQ):

@@ -19,7 +19,7 @@ from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import bare, field_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from gem_bundle.expressions.deciding import NeverNull
 
@@ -29,7 +29,9 @@ _NULL_OF_NULL = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "EQ", "NEQ", "LT",
 _BUILT = frozenset({"array", "map", "named_struct", "struct"})
 
 
-def without_decided(tree: exp.Expr, never_null: NeverNull | None = None) -> exp.Expr:
+def without_decided(
+    tree: exp.Expr, never_null: NeverNull | None = None, whole: Container[str] = ()
+) -> exp.Expr:
     """An expression in which no part of `and` and `or`, no branch and no comparison is decided by its form.
 
     Literals decide, whether something is null that never is, and what stands there twice. Spark's optimizer
@@ -41,6 +43,7 @@ def without_decided(tree: exp.Expr, never_null: NeverNull | None = None) -> exp.
     Args:
         tree: The expression, which isn't changed.
         never_null: Whether a name means something that is never null; without it any column may be.
+        whole: The functions whose calls stay as they are, by their names in lower case.
     """
     asked = tree.find_all(
         *(exp.Between, exp.Not, exp.Case, exp.Anonymous, exp.Is, exp.Bracket, exp.Dot),
@@ -48,18 +51,21 @@ def without_decided(tree: exp.Expr, never_null: NeverNull | None = None) -> exp.
     )
     if not any(_left(node, never_null) for node in asked):
         return tree
-    return _without(tree.copy(), never_null)
+    return _without(tree.copy(), never_null, whole)
 
 
-def _without(node: exp.Expr, never: NeverNull | None) -> exp.Expr:
+def _without(node: exp.Expr, never: NeverNull | None, whole: Container[str]) -> exp.Expr:
+    if isinstance(node, exp.Anonymous) and node.name.lower() in whole:
+        return node
     # Spark compares the two sides as they are written first.
     if isinstance(node, exp.And | exp.Or) and _is_decided_by_contraries(node, never):
         return exp.Boolean(this=isinstance(node, exp.Or))
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
-            node.set(key, _without(value, never))
+            node.set(key, _without(value, never, whole))
         elif isinstance(value, list):
-            node.set(key, [_without(one, never) if isinstance(one, exp.Expression) else one for one in value])
+            parts = [_without(one, never, whole) if isinstance(one, exp.Expression) else one for one in value]
+            node.set(key, parts)
     while (left := _left(node, never)) is not None:
         node = left
     return node

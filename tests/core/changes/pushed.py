@@ -1884,6 +1884,31 @@ TWO_OPERATORS = [
         "complete",
     )
 ]
+# A condition on results goes through a watermark of groups: they are kept in their own order then.
+IN_THEIR_ORDER = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value, at], aggregates: "
+    '{n: count(*), total: "last(value, true)", latest: max(n)}}}\n'
+    "  q: {gem: select, input: g, options: {columns: [COLUMNS, value as c1, at as page]}}\n"
+    "  w: {gem: watermark, input: q, options: {column: page, delay: 1 second}}\n"
+    '  f: {gem: filter, input: w, options: {condition: "ASKED"}}\n'
+)
+THROUGH_A_WATERMARK = [
+    Pushed(
+        f"through a watermark of groups, {asked}",
+        *(
+            IN_THEIR_ORDER.replace("ASKED", asked).replace("COLUMNS", columns)
+            for columns in ("total, latest", "latest, total")
+        ),
+        verdict,
+        "dense0",
+        "complete",
+    )
+    for asked, verdict in (
+        ("not (c1 <> total)", "continues"),
+        ("page is null or total = 'home'", "refused"),
+        ("c1 <> 'a'", "refused"),
+    )
+]
 
 EDITS = [
     *PUSHED,
@@ -1898,4 +1923,5 @@ EDITS = [
     *VALUES_TOLD,
     *TWO_TABLES,
     *TWO_OPERATORS,
+    *THROUGH_A_WATERMARK,
 ]
