@@ -107,6 +107,7 @@ class Kept:
         rows: Rows of the inputs are kept, as far as they are needed: of what `values` tell, else of their
             columns.
         taken: Which rows get into it, where the transform itself leaves some out before.
+        taken_by: The conditions that all must hold for that, each by itself, where it is told by them.
         sides: The positions of the inputs whose rows are kept, from left to right, if that is another order.
         order: The aggregate functions in the order in which Spark keeps what they have, unless that is the
             order of the columns.
@@ -134,6 +135,7 @@ class Kept:
     asks: frozenset[str] = field(default=frozenset(), compare=False)
     tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
     tables_asked: tuple[frozenset[str], ...] = field(default=(), compare=False)
+    taken_by: tuple[Term, ...] = field(default=(), compare=False)
 
     @property
     def results(self) -> frozenset[str]:

@@ -189,7 +189,9 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
     parts = map(sql_of, conjuncts(having.this)) if having is not None and group is not None else ()
     of_keys = [text for text in parts if not _aggregates(text, columns)]
     equals = _equal(" and ".join(f"({text})" for text in [*conditions, *of_keys]), columns, position)
-    lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks, equals=equals)
+    by = terms_of(conditions[0], columns) if conditions and position == 0 else ()
+    kept = replace(kept, values=values, taken=rows, taken_by=by)
+    lineage = Lineage(found, rule, kept, asks=asks, equals=equals)
     if having is not None:
         lineage = _with_having(lineage, having.this, columns, position, texts)
     lineage = _with_order(lineage, tree, columns, position, texts)

@@ -67,6 +67,7 @@ def conditions_behind(
     flags: bool = False,
     sides: bool = False,
     joins: bool = False,
+    groups: bool = False,
 ) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
@@ -79,6 +80,7 @@ def conditions_behind(
         sides: What a join makes of columns is told by its sides, not by the positions of its inputs.
         joins: Other joins too, with what they ask and want to be equal of what comes of the node alone, and
             the conditions behind groups by whose keys they go.
+        groups: What groups ask of the rows that get into them too.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
@@ -115,6 +117,13 @@ def conditions_behind(
                     continue
                 if lineage.kept:
                     edge = inputs[0]
+                    if groups and lineage.kept.taken_by:
+                        yield (
+                            other,
+                            replace(lineage, terms=lineage.kept.taken_by, rows=lineage.kept.taken),
+                            known,
+                        )
+                        continue
                     uses = frozenset(
                         use for use in lineage.asks or () if name in asked_before(flow, edge, use)
                     )

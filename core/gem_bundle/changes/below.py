@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.asked import (
     Asked,
     anything,
+    asked_before_groups,
     asked_by_terms,
     asked_of,
     is_told_by_terms,
@@ -64,7 +65,7 @@ def states_below(
 
     Args:
         flow: The version.
-        name: A transform, which keeps no state.
+        name: A transform, which keeps no state, or groups that ask something of the rows that get into them.
         output: The one of its outputs that is meant.
         unchanged: What of its condition doesn't count, as `same_terms` tells it.
         groups: Groups count that it gets before, not only rows that are kept and what goes by the watermark.
@@ -73,7 +74,9 @@ def states_below(
     """
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
-    if node.kind != "transform" or flow.keeps(name) or name not in flow.behind_operators:
+    keeps = flow.keeps(name)
+    lineage = asked_before_groups(lineage) if keeps else lineage
+    if node.kind != "transform" or (keeps and lineage is None) or name not in flow.behind_operators:
         return set()
     found: set[str] = set()
     if lineage is None:

@@ -184,7 +184,7 @@ def parts_left(flow: Flow, join: JoinOperator) -> dict[str, list[Made]]:
     """
     sides = ASKED_BEFORE.get(joined_how(flow, join), frozenset())
     found: dict[str, list[Made]] = {}
-    for name, lineage, known in conditions_behind(flow, join.node, sides=True):
+    for name, lineage, known in conditions_behind(flow, join.node, sides=True, groups=True):
         plain = all(made == same(key) for key, made in lineage.columns.items())
         parts = [term.made for term in lineage.terms] or [lineage.rows]
         if lineage.expands or not (plain or lineage.terms):

@@ -203,6 +203,8 @@ def _without_conditions(lineage: Lineage, left: frozenset[str]) -> Lineage:
     kept = lineage.kept
     if kept is None:
         return replace(lineage, rows=Made(uses=left), only_nulls=frozenset())
+    if kept.taken_by:
+        return replace(lineage, rows=Made(uses=left))  # what groups are formed by is read in any case
     if kept.pairs is None:
         return lineage
     pairs = Made(lineage.rows.rule, kept.pairs)

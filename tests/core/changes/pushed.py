@@ -1909,6 +1909,26 @@ THROUGH_A_WATERMARK = [
         ("c1 <> 'a'", "refused"),
     )
 ]
+# What a query asks of the rows before it forms groups of them goes before a join, as a filter would.
+WHERE_OF_GROUPS = (
+    "  c: {gem: select, input: b, options: {columns: {at: seen, y: y, m: m, name: name}}}\n"
+    '  j: {gem: join, inputs: [a, c], options: {how: inner, "on": [at]}}\n'
+    '  g: {gem: sql, input: j, options: {query: "select y, MADE as n from j where ASKED group by y"}}\n'
+)
+ASKED_BEFORE_GROUPS = [
+    Pushed(
+        f"asked before groups behind a join: {before} {after}",
+        *(WHERE_OF_GROUPS.replace("MADE", made).replace("ASKED", asked) for made, asked in (before, after)),
+        verdict,
+        "dense0",
+        "update",
+    )
+    for before, after, verdict in (
+        (("count(*)", "m > 1"), ("count(m)", "m > 1"), "refused"),
+        (("max(y)", "m > 1"), ("max(y)", "1 = 1"), "mixed"),
+        (("max(y)", "m > x"), ("max(y)", "m > 1"), "refused"),
+    )
+]
 
 EDITS = [
     *PUSHED,
@@ -1924,4 +1944,5 @@ EDITS = [
     *TWO_TABLES,
     *TWO_OPERATORS,
     *THROUGH_A_WATERMARK,
+    *ASKED_BEFORE_GROUPS,
 ]
