@@ -69,7 +69,7 @@ class Standing:
         known = self._known_before(name, lineage)
         if known is None:
             return self._with_values_told(name, lineage)
-        columns = {key: _left(made, known)[0] for key, made in lineage.columns.items()}
+        columns = {key: _column_left(made, known) for key, made in lineage.columns.items()}
         standing = self._with_values_told(name, replace(lineage, columns=columns))
         if lineage.kept is not None or not lineage.terms or standing.terms != lineage.terms:
             return standing
@@ -239,6 +239,15 @@ def _left(made: Made, known: _Known) -> tuple[Made, bool | None]:
     order = tuple(name[0] for name in names)
     decided = bool(found.this) if isinstance(found, exp.Boolean) else None
     return replace(made, rule=rule, uses=frozenset(order), order=order), decided
+
+
+def _column_left(made: Made, known: _Known) -> Made:
+    """What a column is; where it is the same for all rows, none that is written down: Spark works that out.
+
+    A condition on it may have been put elsewhere before that.
+    """
+    left, decided = _left(made, known)
+    return left if decided is None else replace(left, rule=f"known {left.rule}")
 
 
 def _columns_in(form: object) -> Iterator[Form]:
