@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from gem_bundle.check.formats.files import checkout, relative
+from gem_bundle.check.formats.json import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +102,7 @@ def as_sarif(diagnostics: Iterable[Diagnostic], *, ok: bool, root: Path | None =
             for diagnostic in results
         ],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+    return written({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _message(diagnostic: Diagnostic) -> dict[str, str]:
