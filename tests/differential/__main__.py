@@ -63,6 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="with --edits: have Spark only plan them, and run none but those that it plans otherwise than told",
     )
+    parser.add_argument(
+        "--shapes",
+        action="store_true",
+        help="with --edits: of so many versions of pipelines, whether Spark keeps what is thought",
+    )
     parser.add_argument("--one", metavar="SEED", help="one pipeline, as a report names it (SEED:NUMBER)")
     parser.add_argument(
         "--proofs", type=int, default=PROOFS, help="how many queries to start for each deliberate difference"
@@ -78,6 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else secrets.token_hex(4)
+    if given.edits and given.shapes:
+        from tests.differential.edits.shaped import run as shaped
+
+        return shaped(seed, given.edits, given.jobs, given.states)
     if given.edits and given.planned:
         from tests.differential.edits.planned import run as plan
 

@@ -109,6 +109,22 @@ class Planning:
             shutil.rmtree(alone, ignore_errors=True)
             shutil.rmtree(edited, ignore_errors=True)
 
+    def plan_alone(self, plan: Plan, target: str, checkpoint: Path) -> None:
+        """Plan the first micro-batch of a version: in the checkpoint Spark leaves the schemas of its state.
+
+        Args:
+            plan: The plan of the version.
+            target: Its target.
+            checkpoint: A folder that isn't there yet.
+
+        Raises:
+            Exception: When Spark doesn't plan it.
+        """
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        (checkpoint / "state").mkdir(parents=True)
+        with self._settings(_PLANNING):
+            self._plan(plan, target, checkpoint, 0)
+
     @property
     def changes_before_state(self) -> bool:
         """Whether what gets into state is planned otherwise in the second of the versions that were planned last."""
