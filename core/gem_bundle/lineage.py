@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -231,6 +231,14 @@ class Lineage:
         """
         return frozenset(uses for uses in self.only_nulls if not any(never_null.get(use) for use in uses))
 
+    @property
+    def before_groups(self) -> Lineage | None:
+        """What it asks of rows before it groups them, as a filter would; None where it asks nothing."""
+        kept = self.kept
+        if kept is None or not kept.taken_by:
+            return None
+        return replace(self, rows=kept.taken, terms=kept.taken_by, kept=None, only_nulls=frozenset())
+
     def sides_of(self, key: str) -> frozenset[int]:
         """Which sides of a join a column behind it is made of: 0 is the left one. Both if that isn't known.
 
@@ -281,10 +289,10 @@ def results_of(lineage: Lineage) -> dict[str, Result] | None:
         None where it asks for its results itself, or sorts by them: nothing behind it becomes a part of it.
     """
     kept = lineage.kept or Kept()
-    if kept.order or any(kept.values.get(key, {}) != {} for key in kept.reads):
+    if kept.order or kept.reads & kept.results:
         return None
-    own = {key: kept.values.get(key, {}) != {} for key in lineage.columns}
-    return {key: Result((key,), is_cheap=False) if is_own else Result() for key, is_own in own.items()}
+    own = kept.results
+    return {key: Result((key,), is_cheap=False) if key in own else Result() for key in lineage.columns}
 
 
 def collapsed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,3 +25,17 @@ def in_processes(work: Callable[..., Found], parts: Sequence[tuple[Any, ...]]) -
     with ProcessPoolExecutor(len(parts), mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(work, *part) for part in parts]
         return [future.result() for future in futures]
+
+
+def counted(what: str, work: Callable[..., Counter[str]], parts: Sequence[tuple[Any, ...]]) -> Counter[str]:
+    """What the parts of some work have counted together, which is printed.
+
+    Args:
+        what: What they have counted.
+        work: Does a part.
+        parts: What it is called with for each of them.
+    """
+    tally: Counter[str] = sum(in_processes(work, parts), Counter())
+    listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
+    print(f"{tally.total()} {what}: {listed}")
+    return tally

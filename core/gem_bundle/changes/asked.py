@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.clauses import has_contraries, is_whole, may_leave_one, valued_in, without
@@ -122,18 +121,6 @@ def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
     return found[0] == found[1] and not SEMI & set(found[0][1])
 
 
-def asked_before_groups(lineage: Lineage | None) -> Lineage | None:
-    """What a node that forms groups asks of the rows that get into them, as a filter would; None of others.
-
-    Args:
-        lineage: What it makes of what.
-    """
-    kept = lineage.kept if lineage is not None else None
-    if lineage is None or kept is None or not kept.taken_by:
-        return None
-    return replace(lineage, rows=kept.taken, terms=kept.taken_by, kept=None, only_nulls=frozenset())
-
-
 def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[Term]:
     """The parts of a node's condition that it had and has.
 
@@ -145,7 +132,7 @@ def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = 
     found = []
     for flow, name in (before, after):
         lineage = flow.lineage(name, output)
-        lineage = asked_before_groups(lineage) or lineage
+        lineage = (lineage and lineage.before_groups) or lineage
         if lineage is None or not is_told_by_terms(flow, name, lineage):
             return frozenset()
         found.append(frozenset(lineage.terms))

@@ -117,12 +117,8 @@ def conditions_behind(
                     continue
                 if lineage.kept:
                     edge = inputs[0]
-                    if groups and lineage.kept.taken_by:
-                        yield (
-                            other,
-                            replace(lineage, terms=lineage.kept.taken_by, rows=lineage.kept.taken),
-                            known,
-                        )
+                    if groups and (before_them := lineage.before_groups) is not None:
+                        yield other, before_them, known
                         continue
                     uses = frozenset(
                         use for use in lineage.asks or () if name in asked_before(flow, edge, use)

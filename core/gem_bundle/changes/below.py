@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.asked import (
     Asked,
     anything,
-    asked_before_groups,
     asked_by_terms,
     asked_of,
     is_told_by_terms,
@@ -75,7 +74,7 @@ def states_below(
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
     keeps = flow.keeps(name)
-    lineage = asked_before_groups(lineage) if keeps else lineage
+    lineage = lineage and (lineage.before_groups if keeps else lineage)
     if node.kind != "transform" or (keeps and lineage is None) or name not in flow.behind_operators:
         return set()
     found: set[str] = set()

@@ -68,7 +68,7 @@ class Flow:
         return self._left[key]
 
     def _as_told(self, name: str, output: str = "") -> Lineage | None:
-        """The same with what Spark leaves out since something is never null."""
+        """The same with what Spark leaves out by what it knows of columns."""
         return self._brought[name] if name in self._brought and not output else self._told(name, output)
 
     @property

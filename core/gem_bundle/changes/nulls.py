@@ -1,4 +1,4 @@
-"""What Spark knows of columns by its plan: which are never null, and what that leaves of others."""
+"""Which columns Spark takes for never null, by the form of its plan."""
 
 from __future__ import annotations
 

@@ -93,10 +93,10 @@ class Standing:
         terms = lineage.terms
         if lineage.kept is not None or len(terms) < 2 or not self._is_behind_groups(name):
             return lineage
+        told, results = [_value_told(term.made) for term in terms], self._results_before(name)
         values: dict[str, Form] = {}
-        told = [_value_told(term.made) for term in terms]
         for column, value in filter(None, told):
-            if column in self._results_before(name):
+            if column in results:
                 values.setdefault(column, value)
         if not values:
             return lineage

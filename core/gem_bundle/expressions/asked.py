@@ -187,24 +187,31 @@ def _denies_itself(tree: exp.Expr, columns: Names, *, negated: bool) -> bool:
         return _denies_itself(node.this, columns, negated=not negated)
     if not isinstance(node, exp.Or if negated else exp.And):
         return False
-    one, other = (signed_form(side, columns, negated=negated) for side in (node.this, node.expression))
-    if one is not None and other is not None and one[1] == other[1] and one[0] is not other[0]:
+    if are_contrary(node.this, node.expression, columns):
         return True
     return any(_denies_itself(side, columns, negated=negated) for side in (node.this, node.expression))
 
 
-def signed_form(tree: exp.Expr, columns: Names, *, negated: bool = False) -> tuple[bool, object] | None:
-    """Whether a condition is denied, and which it is; None where Spark makes another one of it first.
+def are_contrary(one: exp.Expr, other: exp.Expr, columns: Names) -> bool:
+    """Whether of two conditions one is the contrary of the other, and Spark sees that.
 
     Args:
-        tree: The condition.
-        columns: Which columns its names are, as `shape` takes them.
-        negated: It is the opposite that is meant.
+        one: The one.
+        other: The other.
+        columns: Which columns their names are, as `shape` takes them.
     """
+    signed = [_signed(part, columns, negated=False) for part in (one, other)]
+    if signed[0] is None or signed[1] is None:
+        return False
+    return signed[0][1] == signed[1][1] and signed[0][0] is not signed[1][0]
+
+
+def _signed(tree: exp.Expr, columns: Names, *, negated: bool) -> tuple[bool, object] | None:
+    """Whether a condition is denied, and which it is; None where Spark makes another one of it first."""
     node = bare(tree)
     if isinstance(node, exp.Not):
-        return signed_form(node.this, columns, negated=not negated)
-    if isinstance(node, exp.And | exp.Or | exp.Between | exp.Is) or _is_of_chance(node):
+        return _signed(node.this, columns, negated=not negated)
+    if isinstance(node, exp.And | exp.Or | exp.Between | exp.Is) or is_of_chance(node):
         return None
     if isinstance(node, exp.Anonymous) and node.name.lower() in {"isnull", "isnotnull"}:
         return None
@@ -213,7 +220,12 @@ def signed_form(tree: exp.Expr, columns: Names, *, negated: bool = False) -> tup
     return negated, _shape(node, columns)
 
 
-def _is_of_chance(tree: exp.Expr) -> bool:
+def is_of_chance(tree: exp.Expr) -> bool:
+    """Whether an expression is another thing each time.
+
+    Args:
+        tree: The expression.
+    """
     return any(node.name.lower() in BY_CHANCE for node in tree.find_all(exp.Anonymous))
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.asked import OPPOSITE, signed_form
+from gem_bundle.expressions.asked import OPPOSITE, are_contrary, is_of_chance
 from gem_bundle.expressions.constants import COMPARE, UNKNOWN, compared, constant_of, value_of
-from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.expressions.nulls import nulls_in
 from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import bare, parts_of, shape
@@ -107,17 +106,12 @@ def _same_for_all_branches(node: exp.Expr) -> bool | None:
     """What a comparison says of all values that branches may give, where those are literals."""
     for one, other in ((node.this, node.expression), (node.expression, node.this)):
         values, beside = _values_of_branches(bare(one)), value_of(other)
-        if (
-            values
-            and beside is not UNKNOWN
-            and beside is not None
-            and UNKNOWN not in values
-            and None not in values
-        ):
-            swapped = one is node.expression
-            found = {compared(node, [beside, value] if swapped else [value, beside]) for value in values}
-            if len(found) == 1 and isinstance(known := found.pop(), bool):
-                return known
+        if any(value is None or value is UNKNOWN for value in (*values, beside)):
+            continue
+        swapped = one is node.expression
+        found = {compared(node, [beside, value] if swapped else [value, beside]) for value in values}
+        if len(found) == 1 and isinstance(known := found.pop(), bool):
+            return known
     return None
 
 
@@ -160,10 +154,7 @@ def deny_each_other(one: exp.Expr, other: exp.Expr) -> bool:
         one: The one.
         other: The other.
     """
-    signed = [signed_form(part, _names_in(part)) for part in (one, other)]
-    if signed[0] is None or signed[1] is None:
-        return False
-    return signed[0][1] == signed[1][1] and signed[0][0] is not signed[1][0]
+    return are_contrary(one, other, _names_in(one) | _names_in(other))
 
 
 def form_of(node: exp.Expr) -> object:
@@ -174,7 +165,7 @@ def form_of(node: exp.Expr) -> object:
     Args:
         node: The expression.
     """
-    if any(call.name.lower() in BY_CHANCE for call in node.find_all(exp.Anonymous)):
+    if is_of_chance(node):
         return None
     node = bare(node)
     denied = bare(node.this) if isinstance(node, exp.Not) else None

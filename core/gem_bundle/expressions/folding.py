@@ -16,7 +16,7 @@ from gem_bundle.expressions.deciding import (
     is_there,
 )
 from gem_bundle.expressions.spark_parser import exp
-from gem_bundle.expressions.trees import bare, field_name
+from gem_bundle.expressions.trees import bare, field_name, operands
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -45,10 +45,7 @@ def without_decided(
         never_null: Whether a name means something that is never null; without it any column may be.
         whole: The functions whose calls stay as they are, by their names in lower case.
     """
-    asked = tree.find_all(
-        *(exp.Between, exp.Not, exp.Case, exp.Anonymous, exp.Is, exp.Bracket, exp.Dot),
-        exp.Binary,
-    )
+    asked = tree.find_all(exp.Anonymous, exp.Between, exp.Binary, exp.Bracket, exp.Case, exp.Not)
     if not any(_left(node, never_null) for node in asked):
         return tree
     return _without(tree.copy(), never_null, whole)
@@ -106,7 +103,7 @@ def _one_side(node: exp.Expr, never: NeverNull | None) -> exp.Expr | None:
         if known is not None:
             return that if known is idle else exp.Boolean(this=known)
     # `a and (a or b)` is `a`, and so is `a or (a and b)`.
-    parts = [{*map(form_of, _sides(part, exp.Or if idle else exp.And))} for part in (one, other)]
+    parts = [{*map(form_of, operands(part, exp.Or if idle else exp.And))} for part in (one, other)]
     if None in parts[0] | parts[1]:
         return None
     if parts[0] <= parts[1]:
@@ -119,16 +116,6 @@ def _one_side(node: exp.Expr, never: NeverNull | None) -> exp.Expr | None:
 def _is_decided_by_contraries(node: exp.Expr, never: NeverNull | None) -> bool:
     """Whether one side of `and` or `or` is the contrary of the other, and never null."""
     return deny_each_other(node.this, node.expression) and is_there(node.this, never)
-
-
-def _sides(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """The conditions that a conjunction or a disjunction is made of."""
-    node = bare(node)
-    if isinstance(node, kind):
-        yield from _sides(node.this, kind)
-        yield from _sides(node.expression, kind)
-    else:
-        yield node
 
 
 def _branch_left(node: exp.Expr, never: NeverNull | None) -> exp.Expr | None:

@@ -23,7 +23,7 @@ from gem_bundle.expressions.kinds import (
 from gem_bundle.schema import DataType, StructField
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
 """The functions whose first argument of three is a unit, which looks like a column."""
@@ -59,6 +59,22 @@ def bare(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def operands(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """The conditions that a conjunction or a disjunction is made of; any other one is made of itself.
+
+    Args:
+        node: The condition.
+        kind: `exp.And` or `exp.Or`.
+    """
+    waiting = [node]
+    while waiting:
+        node = bare(waiting.pop())
+        if isinstance(node, kind):
+            waiting += [node.expression, node.this]
+        else:
+            yield node
 
 
 def parts_of(node: exp.Expr) -> list[str] | None:

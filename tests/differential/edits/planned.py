@@ -25,7 +25,7 @@ from tests.differential.edits.run import HARMLESS
 from tests.differential.edits.run import judge as judge_edit
 from tests.differential.edits.truth import SETTINGS, Experiments, schema_read
 from tests.differential.engine import started
-from tests.differential.processes import in_processes
+from tests.differential.processes import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -316,8 +316,5 @@ def run(seed: str, count: int, jobs: int, states: int = 0, at_once: int = 1) -> 
     """
     print(f"seed {seed}, {count} edits that are planned", flush=True)
     share = -(-count // jobs)
-    parts = in_processes(work, [(seed, job, jobs, share, states, at_once) for job in range(jobs)])
-    tally: Counter[str] = sum(parts, Counter())
-    listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
-    print(f"{tally.total()} edits: {listed}")
+    tally = counted("edits", work, [(seed, job, jobs, share, states, at_once) for job in range(jobs)])
     return 1 if tally["refused missed"] or tally["better"] else 0

@@ -6,28 +6,29 @@ a pipeline that is planned shows it at once, some four a second.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.flow import Flow
 from gem_bundle.changes.shapes import shapes
 from gem_bundle.changes.sides import new_side
+from gem_bundle.changes.state_files import read_stores
 from gem_bundle.plugins import load_registry
 from tests.differential.edits.drawn import drawn_edits
 from tests.differential.edits.planned import Planning
 from tests.differential.engine import started
-from tests.differential.processes import in_processes
+from tests.differential.processes import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gem_bundle.changes.shapes import Shape
+    from gem_bundle.changes.state_files import StateStore
     from gem_bundle.pipeline.plan import Plan
 
 EACH = 8
@@ -39,45 +40,16 @@ _NAME = re.compile(r"(?<=[<,])[^<>,:()]+:")
 _SIDE = re.compile(r"(left|right)-keyWithIndexToValue")
 
 
-class Store(NamedTuple):
-    """What an operator with state keeps by Spark's plan.
-
-    Args:
-        name: What Spark calls the store.
-        keys: The types of its keys.
-        values: The types of its values.
-    """
-
-    name: str
-    keys: list[str]
-    values: list[str]
-
-
-def stores_in(checkpoint: Path) -> list[list[Store]]:
+def stores_in(checkpoint: Path) -> list[tuple[StateStore, ...]]:
     """What Spark has written of the state of each operator when it planned a query.
 
     Args:
         checkpoint: The folder of its checkpoint.
     """
-    operators = sorted((checkpoint / "state").iterdir(), key=lambda folder: int(folder.name))
-    return [[_store(file) for file in sorted((folder / "0").rglob("schema"))] for folder in operators]
+    return [stores for _, stores in read_stores(str(checkpoint))]
 
 
-def _store(file: Path) -> Store:
-    from pyspark.sql.types import StructType
-
-    text, at = file.read_bytes().decode("utf-8", "replace"), 0
-    found: list[list[str]] = []
-    while len(found) < 2:
-        at = text.index('{"type":"struct"', at)
-        made, end = json.JSONDecoder().raw_decode(text, at)
-        fields = StructType.fromJson(made).fields
-        found.append([field.dataType.simpleString() for field in fields if field.name != "matched"])
-        at = end
-    return Store(file.parent.parent.name, *found)
-
-
-def difference(here: Sequence[Shape], there: Sequence[Sequence[Store]]) -> str:
+def difference(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> str:
     """How the shapes of a query's state differ from what Spark keeps; empty where they don't.
 
     Args:
@@ -91,25 +63,25 @@ def difference(here: Sequence[Shape], there: Sequence[Sequence[Store]]) -> str:
     return "" if "" in found else found[1]
 
 
-def _all_of(here: Sequence[Shape], there: Sequence[Sequence[Store]]) -> str:
+def _all_of(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> str:
     return next(filter(None, (_of_one(*both) for both in zip(here, there, strict=True))), "")
 
 
-def _of_one(shape: Shape, stores: Sequence[Store]) -> str:
+def _of_one(shape: Shape, stores: Sequence[StateStore]) -> str:
     """The same of one operator."""
     if shape.empty or not stores:
         return ""
     if shape.kind.startswith("join"):
         return _of_join(shape, stores)
-    keys = None if shape.kind == "sessions" else shape.keys
-    if not _fit(keys, stores[0].keys):
-        return f"the keys of {shape.node} are {shape.keys} here, and {stores[0].keys} there"
-    if shape.kind == "aggregate" and not _fit(shape.values, stores[0].values):
-        return f"the values of {shape.node} are {shape.values} here, and {stores[0].values} there"
+    keys, values = _types(stores[0].keys), _types(stores[0].values)
+    if shape.kind != "sessions" and not _fit(shape.keys, keys):
+        return f"the keys of {shape.node} are {shape.keys} here, and {keys} there"
+    if shape.kind == "aggregate" and not _fit(shape.values, values):
+        return f"the values of {shape.node} are {shape.values} here, and {values} there"
     return ""
 
 
-def _of_join(shape: Shape, stores: Sequence[Store]) -> str:
+def _of_join(shape: Shape, stores: Sequence[StateStore]) -> str:
     if shape.values is None:
         return ""
     sides: list[list[str | None]] = [[]]
@@ -121,15 +93,20 @@ def _of_join(shape: Shape, stores: Sequence[Store]) -> str:
     for store in stores:
         if (side := _SIDE.match(store.name)) is None:
             continue
-        values = sides[side[1] == "right"]
-        if not _fit(values, store.values):
-            return f"of {shape.node} the {side[1]} rows are {values} here, and {store.values} there"
+        here, there = sides[side[1] == "right"], _types(store.values)
+        if not _fit(here, there):
+            return f"of {shape.node} the {side[1]} rows are {here} here, and {there} there"
         # Where keys from behind a join stand isn't known here; the last one there numbers the rows of a key.
-        keys = sorted(map(_plain, filter(None, shape.keys or ())))
-        known = Counter(keys) - Counter(map(_plain, store.keys[:-1]))
-        if shape.keys is not None and (known or len(shape.keys) != len(store.keys) - 1):
-            return f"the keys of {shape.node} are {shape.keys} here, and {store.keys[:-1]} there"
+        keys = _types(store.keys)[:-1]
+        known = Counter(map(_plain, filter(None, shape.keys or ()))) - Counter(map(_plain, keys))
+        if shape.keys is not None and (known or len(shape.keys) != len(keys)):
+            return f"the keys of {shape.node} are {shape.keys} here, and {keys} there"
     return ""
+
+
+def _types(columns: Sequence[tuple[str, str]] | None) -> list[str]:
+    """The types of columns, without that of whether a row of a join has had a partner."""
+    return [kind for name, kind in columns or () if name != "matched"]
 
 
 def _fit(here: Sequence[str | None] | None, there: Sequence[str]) -> bool:
@@ -220,8 +197,5 @@ def run(seed: str, count: int, jobs: int, states: int = 1) -> int:
     """
     print(f"seed {seed}, what {count} versions of pipelines keep", flush=True)
     share = -(-count // jobs)
-    parts = in_processes(work, [(seed, job, jobs, share, max(states, 1)) for job in range(jobs)])
-    tally: Counter[str] = sum(parts, Counter())
-    listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
-    print(f"{tally.total()} versions: {listed}")
+    tally = counted("versions", work, [(seed, job, jobs, share, max(states, 1)) for job in range(jobs)])
     return 1 if tally["otherwise"] else 0
