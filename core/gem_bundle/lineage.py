@@ -119,6 +119,7 @@ class Kept:
         tables: Of an input that is joined with itself, for each column that comes out, which of the two
             tables it is made of: 0 is the left one.
         tables_asked: The columns of each of two tables of which its condition asks of pairs, by their keys.
+        tables_read: Those of which its condition asks anything, of an input that is joined with itself.
     """
 
     keys: tuple[Made, ...] = ()
@@ -135,6 +136,7 @@ class Kept:
     asks: frozenset[str] = field(default=frozenset(), compare=False)
     tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
     tables_asked: tuple[frozenset[str], ...] = field(default=(), compare=False)
+    tables_read: tuple[frozenset[str], ...] = field(default=(), compare=False)
     taken_by: tuple[Term, ...] = field(default=(), compare=False)
 
     @property

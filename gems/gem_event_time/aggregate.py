@@ -281,7 +281,8 @@ class Aggregate(Transform[AggregateOptions]):
             found = made_of(body, columns, earlier=grouped)
             buffers = buffers_of(body, columns, self._groups())
             if pivot is not None:
-                found = _of_value(value, made_of(pivot.column, columns), found)
+                never = frozenset[str]() if not twice and found.nulls == frozenset() else None
+                found = replace(_of_value(value, made_of(pivot.column, columns), found), nulls=never)
                 if not twice and buffers is not None:
                     buffers = {f"{value}: {text}": kinds for text, kinds in buffers.items()}
             aggregated[name], values[name], bodies[name] = found, buffers, body
@@ -289,7 +290,7 @@ class Aggregate(Transform[AggregateOptions]):
         uses = None if any(group.uses is None for group in groups) else _all_of(groups)
         groups_by = keys[: len(keys) - bool(twice)]
         rows = Made(" ".join([*(group.rule for group in groups_by), having.rule]), uses)
-        tested = tested_by(self.options.having or "true", bodies)
+        tested = tested_by(self.options.having or "true", bodies, ())
         read = frozenset(name for name in names if tested is None or name in tested)
         # What is asked of groups and not of results Spark asks for before.
         asks_groups = having.uses is None or bool(having.uses & {f"0:{name}" for name in grouped})

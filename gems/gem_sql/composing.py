@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 _CONDITION = "where"
 
 
-def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
+def behind(inner: Lineage, outer: Lineage, asked: frozenset[str] | None = None) -> Lineage | None:
     """What two queries make of what together; None where both keep something, or one keeps rows.
 
     Args:
         inner: What the inner one makes of its tables.
         outer: What the outer one makes of the inner one's columns, as those of an input 0.
+        asked: The names of the inner one's columns that the outer one's conditions need; None where all that
+            they are over may be needed.
     """
     if inner.kept is not None and _finds_no_duplicates(inner, inner.kept, outer):
         inner, outer = replace(inner, kept=replace(inner.kept, once=True)), replace(outer, kept=None)
@@ -33,7 +35,7 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     if kept is not None:
         kept = _kept_behind(inner, outer, kept)
     elif inner.kept is not None:
-        kept = _kept_before(inner, inner.kept, outer, decides)
+        kept = _kept_before(inner, inner.kept, outer, decides, asked)
     asks = None
     if inner.kept is None and inner.asks is not None and outer.asks is not None:
         asks = inner.asks | _as_they_are(inner, outer.asks)
@@ -193,7 +195,9 @@ def _kept_behind(inner: Lineage, outer: Lineage, kept: Kept) -> Kept:
     )
 
 
-def _kept_before(inner: Lineage, kept: Kept, outer: Lineage, decides: Made) -> Kept:
+def _kept_before(
+    inner: Lineage, kept: Kept, outer: Lineage, decides: Made, needed: frozenset[str] | None
+) -> Kept:
     """What the inner query keeps, by the columns that the outer one makes of its results."""
     values: dict[str, Values] = {}
     for column, made in outer.columns.items():
@@ -201,7 +205,8 @@ def _kept_before(inner: Lineage, kept: Kept, outer: Lineage, decides: Made) -> K
         if found is None or found:
             values[column] = found
     asked = {_key(use) for use in outer.rows.uses or ()}
-    asks_for = uses_of([outer.rows, Made(uses=outer.reads)])
+    by_rows = Made(uses=frozenset(u for u in outer.rows.uses or () if needed is None or _key(u) in needed))
+    asks_for = uses_of([outer.rows if outer.rows.uses is None else by_rows, Made(uses=outer.reads)])
     tested = _values(kept, None if asks_for is None else {*asks_for, *kept.reads})
     taken = kept.taken
     if outer.rows != Made():

@@ -71,12 +71,11 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     def of_inputs(found: Made) -> Made:
         return Made(found.rule, placed(found.uses, sides), placed(found.nulls, sides))
 
-    def made(text: str) -> Made:
-        return of_inputs(made_of_inputs(text, columns_of))
-
     on = sql_of(join.args["on"])
     where = tree.args.get("where")
-    decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
+    conditions = [on, sql_of(where.this) if where is not None else "true"]
+    by_table = [made_of_inputs(text, columns_of) for text in conditions]
+    decides = [of_inputs(found) for found in by_table]
     how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
     rows = Made(" ".join([how, *(found.rule for found in decides[: 1 if semi else 2])]), uses_of(decides))
     lack = frozenset({0, 1}) if known_how is None else LACKING.get(known_how, frozenset())
@@ -99,6 +98,7 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     # What is asked of one table alone is asked before.
     asked = known_how if known_how is not None and (inner or where is None) else None
     of_pairs = None if asked is None else asked_of_pairs(pairs, columns_of, "inner" if inner else asked)
+    with_itself = len(set(left_to_right)) == 1
     kept = Kept(
         (replace(by, uses=placed(by.uses, sides)),),
         keys,
@@ -107,8 +107,9 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
         parts=parts,
         sides=left_to_right,
         pairs=placed(of_pairs, sides),
-        tables=dict(zip(names, of_tables, strict=True)) if len(set(left_to_right)) == 1 else {},
+        tables=dict(zip(names, of_tables, strict=True)) if with_itself else {},
         tables_asked=_of_tables(of_pairs),
+        tables_read=_of_tables(uses_of(by_table)) if with_itself else (),
     )
     # Behind an outer join nothing but `where` asks anything of the rows that stay.
     wanted = pairs if inner or known_how == "left_semi" else sql_of(where.this) if where is not None else ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Facts, Kept, Lineage, Made
-from gem_bundle.expressions import buffers_of, united_type
+from gem_bundle.expressions import GENERATORS, buffers_of, tested_by, united_type
 from gem_bundle.lineage import column_keys
 from gem_sql.composing import behind, united
 from gem_sql.join_lineage import of_joined, of_joined_groups
@@ -90,7 +90,22 @@ def _followed(tree: Any, tables: Tables, names: list[str], made: Facts) -> Linea
         second = of_table(tree, 0, facts.called(called), names, made)
     except UnknownQuery:
         return None
-    return behind(first, second) if second is not None else None
+    return behind(first, second, _asked_of(tree, first)) if second is not None else None
+
+
+def _asked_of(tree: Any, inner: Lineage) -> frozenset[str] | None:
+    """The columns of an inner query that are needed for the condition of a query; None where they may be any.
+
+    Spark doesn't ask whether what is never null is null, as the array that `collect_list` gives.
+    """
+    from gem_bundle.expressions.query import exp
+
+    calls = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    if calls & {*GENERATORS, "window"}:
+        return None  # they decide on rows too
+    where = tree.args.get("where")
+    never = {key for key, made in inner.columns.items() if made.nulls == frozenset()}
+    return tested_by(sql_of(where.this), {}, never) if where is not None else frozenset()
 
 
 def _of_query(query: Any, tables: Tables) -> tuple[Facts, Lineage]:

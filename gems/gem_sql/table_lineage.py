@@ -246,7 +246,7 @@ def _with_having(
 ) -> Lineage:
     """An aggregation of which not all groups come out."""
     kept, text = lineage.kept or Kept(), sql_of(condition)
-    tested = tested_by(text, texts)
+    tested = tested_by(text, texts, ())
     results = set(kept.values)
     reads = {name for name in results if tested is None or name in tested} | {_HAVING}
     decides = made_of(text, columns, position=position, earlier=lineage.columns)
@@ -277,7 +277,7 @@ def _with_order(
     kept = lineage.kept
     if kept is None or not kept.values:
         return lineage
-    tested = [tested_by(key, texts) for key in named]
+    tested = [tested_by(key, texts, ()) for key in named]
     needed = {name for name in texts if others or any(found is None or name in found for found in tested)}
     buffers: dict[str, tuple[str, ...]] | None = {}
     for key in named:

@@ -26,6 +26,7 @@ from gem_bundle.changes.conditions import (
     SEMI,
     how_it_joins,
     is_always_there,
+    is_written_down,
     never_lacking_before,
     pushed_below,
 )
@@ -40,11 +41,10 @@ if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Lineage, Made, Term
+    from gem_bundle.lineage import Lineage, Term
 
 _WINDOWS = ("window ", "('window'")
 _FIELD_OF = re.compile(r"^field \w+ of ")
-_LITERAL = re.compile(r"\(<class 'sqlglot\.expressions\.core\.(Literal|Boolean|Null|Neg)'>")
 
 
 def states_below(
@@ -268,7 +268,7 @@ def _further(flow: Flow, name: str, made: Lineage, asked: Asked) -> set[str]:
     )
     if uses is None:
         return found.union(*(_below(flow, edge, _by_name(flow, edge, asked)) for edge in inputs))
-    if asked.columns and not uses and any(map(_is_worked_out, filter(None, steps))):
+    if asked.columns and not uses and not all(map(is_written_down, filter(None, steps))):
         # The condition is the same for all rows, and Spark alone knows whether it lets any through.
         return found.union(*(_below(flow, edge, anything(groups=asked.groups)) for edge in inputs))
     both_sides = len({use.partition(":")[0] for use in uses}) > 1 and any(
@@ -289,11 +289,6 @@ def _further(flow: Flow, name: str, made: Lineage, asked: Asked) -> set[str]:
             given = asked._replace(parts=split).over(columns, computed=computed)
             found |= _below(flow, edge, given._replace(form=form, there=_passed(asked.there, made, position)))
     return found
-
-
-def _is_worked_out(made: Made) -> bool:
-    """Whether a constant is none that is written down, so that Spark works it out when it plans."""
-    return not _LITERAL.match(made.rule)
 
 
 def _passed(columns: frozenset[str], made: Lineage, position: int) -> frozenset[str]:

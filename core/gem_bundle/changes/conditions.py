@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ ASKED_BEFORE = {
     "right": frozenset({1}),
 }
 """Of which sides a condition behind a join is asked before it, by how it joins: 0 is the left one."""
+_LITERAL = re.compile(r"\(<class 'sqlglot\.expressions\.core\.(Literal|Boolean|Null|Neg)'>")
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
@@ -127,6 +129,15 @@ def is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
         if use in (lineage.asks or ()):
             return True
         edge = node.inputs[int(position)]
+
+
+def is_written_down(made: Made) -> bool:
+    """Whether a constant is written down; Spark works out others when it plans.
+
+    Args:
+        made: How it is made, of no column.
+    """
+    return _LITERAL.match(made.rule) is not None
 
 
 def how_it_joins(flow: Flow, name: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,10 @@ from gem_bundle.changes.behind import (
     conditions_behind,
     lacks_what_it_is_of,
 )
-from gem_bundle.changes.conditions import ASKED_BEFORE, SEMI, is_always_there
+from gem_bundle.changes.conditions import ASKED_BEFORE, is_always_there
 from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
 from gem_bundle.changes.made import as_made_before, equal_before
 from gem_bundle.changes.needed import ALL, of_input, read_of
-from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
 
@@ -27,10 +25,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Equality
-
-# What a semi join is put before.
-_PASSED = frozenset({"filter", "generate", "repartition", "union"})
-_BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
 
 
 def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
@@ -136,28 +130,25 @@ def _side_that_fails(flow: Flow, join: JoinOperator, name: str, form: Form | Non
     return sides if tree is not None and fails_without(tree) else set()
 
 
-def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:
-    """Where a join takes the rows of an input from, and those of their columns that it keeps.
+def joins_at(flow: Flow, name: str) -> list[JoinOperator]:
+    """The joins by which a node keeps state, or may.
 
-    Spark puts a semi join before what chooses columns, or makes several rows of each, where it asks for none
-    of what is made.
+    Args:
+        flow: The version.
+        name: The node.
     """
-    edge, lineage = flow.side.nodes[name].inputs[position], flow.lineage(name)
-    joins = [o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator)]
-    wanted = flow.needed.for_rows(name, position, _asked_before(flow, joins))
-    if position or [o.how for o in joins] != ["left_semi"]:
-        return edge, wanted
-    if lineage is None or lineage.rows.uses is None:
-        return edge, wanted
-    asked = of_input(lineage.rows.uses, 0)
-    while True:
-        before = flow.lineage(edge.node, edge.output)
-        if before is None or before.rows.uses or not _passes(before, asked):
-            return edge, wanted
-        if not before.expands and not _only_chooses(flow, edge.node, before):
-            return edge, wanted
-        wanted = _read_for(flow, edge.node, before, 0, wanted)
-        (edge,) = flow.side.nodes[edge.node].inputs
+    return [o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator)]
+
+
+def read_of_rows(flow: Flow, name: str, position: int) -> set[str]:
+    """The columns of an input that a join keeps, if it takes its rows as they come.
+
+    Args:
+        flow: The version.
+        name: The join.
+        position: The position of the input.
+    """
+    return flow.needed.for_rows(name, position, _asked_before(flow, joins_at(flow, name)))
 
 
 def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str, frozenset[str]]]:
@@ -200,37 +191,6 @@ def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[int]) -> bool:
     asked = as_made_before(known, Made("both", made.uses)).uses
     places = {int(use.partition(":")[0]) for use in asked or ()}
     return len(places) == 1 and places <= sides
-
-
-def joins_of(flow: Flow, join: JoinOperator) -> int:
-    """How many joins with state Spark makes of one: a semi join goes before a union, once for each input.
-
-    It is Spark's rule `PushDownLeftSemiAntiJoin`. The join gets there through what computes columns, makes
-    several rows of each or leaves some out; not through a watermark, nor through what keeps state.
-
-    Args:
-        flow: The version.
-        join: The join.
-    """
-    lineage = flow.lineage(join.node)
-    if join.how not in SEMI or lineage is None or lineage.kept is None:
-        return 1
-    if tuple(lineage.kept.sides or (0, 1)) != (0, 1):
-        return 1
-    asked = of_input(lineage.rows.uses or (), 0)
-    return _inputs_before(flow, flow.side.nodes[join.node].inputs[0], asked)
-
-
-def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
-    node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
-    kinds = flow.side.kinds_at(node.id)
-    if node.kind != "transform" or lineage is None or not kinds <= _PASSED:
-        return 1
-    made = (lineage.rows, *lineage.columns.values())
-    if any(_BY_CHANCE.search(one.rule) for one in made) or (lineage.expands and not _passes(lineage, asked)):
-        return 1
-    uses = {use for key in asked if key in lineage.columns for use in lineage.columns[key].uses or ()}
-    return sum(_inputs_before(flow, other, of_input(uses, place)) for place, other in enumerate(node.inputs))
 
 
 def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str, *, asked: bool) -> bool:
@@ -278,7 +238,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         made = [found for column, found in lineage.columns.items() if column in wanted or ALL in wanted]
         passed = {use for found in made if found.rule == "=" for use in found.uses or ()}
         given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
-        read = {f"{p}:{c}" for p in given for c in _read_for(flow, node.id, lineage, p, wanted)}
+        read = {f"{p}:{c}" for p in given for c in read_before(flow, node.id, lineage, p, wanted)}
         filters = not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
         if len(passed) < len(made) or (read - passed and not filters):
             return False
@@ -292,7 +252,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
             asked = asked or key in asks
             others |= asks - {key}
             ever = ever and NEVER_TRUE not in (lineage.asks or ())
-        wanted = _read_for(flow, node.id, lineage, place, wanted)
+        wanted = read_before(flow, node.id, lineage, place, wanted)
         edge = node.inputs[place]
 
 
@@ -318,7 +278,7 @@ def is_read_whole(flow: Flow, edge: InputRecord, wanted: Set[str]) -> bool:
         lineage = flow.lineage(node.id, edge.output)
         if lineage is None or lineage.kept or lineage.expands or len(node.inputs) != 1:
             return False
-        if list(lineage.columns) != keys or not _passes(lineage, set(keys)):
+        if list(lineage.columns) != keys or not passes_as_they_are(lineage, set(keys)):
             return False
         (edge,) = node.inputs
 
@@ -382,8 +342,16 @@ def _are_one(flow: Flow, edge: InputRecord, one: str, other: str) -> bool:
         edge = node.inputs[position]
 
 
-def _read_for(flow: Flow, name: str, lineage: Lineage, position: int, wanted: Set[str]) -> set[str]:
-    """The columns of an input that a node reads for some of those that it gives."""
+def read_before(flow: Flow, name: str, lineage: Lineage, position: int, wanted: Set[str]) -> set[str]:
+    """The columns of an input that a node reads for some of those that it gives.
+
+    Args:
+        flow: The version.
+        name: The node.
+        lineage: What it makes of what.
+        position: The position of the input.
+        wanted: The columns that it gives.
+    """
     edge = flow.side.nodes[name].inputs[position]
     facts = flow.side.facts.get(edge.key)
     return read_of(lineage, position, wanted, column_keys(facts.columns if facts else None) or [ALL])
@@ -396,16 +364,11 @@ def is_event_time(flow: Flow, edge: InputRecord, key: str) -> bool:
     return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
 
 
-def _only_chooses(flow: Flow, name: str, lineage: Lineage) -> bool:
-    """Whether a node does nothing but to choose columns, and to put them in an order."""
-    return (
-        lineage.rows == Made()
-        and lineage.kept is None
-        and not any(operator.node == name for operator in flow.side.operators)
-        and _passes(lineage, lineage.columns.keys())
-    )
+def passes_as_they_are(lineage: Lineage, keys: Set[str]) -> bool:
+    """Whether some columns that come out are those of the only input as they are, under the same names.
 
-
-def _passes(lineage: Lineage, keys: Set[str]) -> bool:
-    """Whether some columns that come out are those of the only input as they are, under the same names."""
+    Args:
+        lineage: What a node makes of what.
+        keys: The columns.
+    """
     return all(key in lineage.columns and lineage.columns[key] == same(key) for key in keys)

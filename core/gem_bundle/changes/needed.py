@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from gem_bundle.lineage import Made, column_keys, uses_at
+from gem_bundle.lineage import Made, column_keys, uses_at, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Set
@@ -49,16 +49,21 @@ class Needed:
 
     def on_paths(self, name: str) -> list[set[str]]:
         """The same on each way to the target: where there are several Spark plans the node for each."""
-        paths = self._side.paths(name)
-        return [self._on(path) for path in paths] if len(paths) > 1 else [self.behind(name)]
+        ways = self._side.ways(name)
+        return [self._on(way) for way in ways] if len(ways) > 1 else [self.behind(name)]
 
-    def _on(self, path: list[tuple[str, int]]) -> set[str]:
-        target, position = path[-1]
+    def _on(self, way: list[tuple[str, int, int]]) -> set[str]:
+        target, position, _ = way[-1]
         wanted, output = self.of_input(target, position), self._side.nodes[target].inputs[position].output
         asked: _Asked = {}
-        for reader, at in reversed(path[:-1]):
-            wanted = self.read_for(reader, at, wanted, output, asked)
-            output = self._side.nodes[reader].inputs[at].output
+        for reader, at, table in reversed(way[:-1]):
+            read = self.read_for(reader, at, wanted, output, asked)
+            lineage = self._lineage(reader, output)
+            kept = lineage.kept if lineage is not None else None
+            if lineage is not None and kept is not None and kept.tables_read:
+                of_table = table_reads(lineage, at, table, wanted, kept.tables_read[table])
+                read = read if of_table is None else of_table if ALL in read else read & of_table
+            wanted, output = read, self._side.nodes[reader].inputs[at].output
         return wanted
 
     def read_for(
@@ -242,6 +247,24 @@ def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[s
         if key in wanted or ALL in wanted or (kept is not None and key in kept.reads):
             made.append(column)
     return set().union(*(_of_input(found, position, every) for found in made))
+
+
+def table_reads(
+    joined: Lineage, position: int, table: int, wanted: Set[str], asked: Set[str]
+) -> set[str] | None:
+    """The columns of one of the two tables of an input that is joined with itself; None where it may be any.
+
+    Args:
+        joined: What the join makes of what.
+        position: The position of the input.
+        table: Which table.
+        wanted: The columns behind the join that are read.
+        asked: The columns of the table that the join asks for itself.
+    """
+    of = joined.kept.tables if joined.kept is not None else {}
+    behind = {key for key, tables in of.items() if table in tables}
+    uses = uses_of(joined.columns[key] for key in (behind if ALL in wanted else behind & wanted))
+    return None if uses is None else of_input(uses, position) | asked
 
 
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:

@@ -70,18 +70,13 @@ class Nulls:
             name: The node.
             function: The function, as `gem_bundle.lineage.Kept.values` has it.
         """
+        never = self.never_before(name)
         call, some, of_which = function.partition(" Filter ")
-        if not call.startswith("('count', ("):
-            return function
-        form, never = form_of(call), self.never_before(name)
-        trees = (
-            [tree_of(part) for part in cast("Sequence[Form]", form[1])] if form is not None and never else []
-        )
-        from gem_bundle.expressions.deciding import is_there
-
-        if trees and all(tree is not None and is_there(tree, lambda n: n[0] in never) for tree in trees):
-            return f"count(1){some}{of_which}"
-        return function
+        if some and never and _is_true_by(of_which, never):
+            some = of_which = ""
+        if call.startswith("('count', (") and never and _is_count_of(call, never):
+            call = "count(1)"
+        return f"{call}{some}{of_which}"
 
     def never_before(self, name: str) -> frozenset[str]:
         """The columns that come to a node and are never null.
@@ -90,3 +85,23 @@ class Nulls:
             name: The node.
         """
         return frozenset(use for use, known in self.before(name).items() if known)
+
+
+def _is_count_of(call: str, never: frozenset[str]) -> bool:
+    """Whether what a function counts is never null."""
+    from gem_bundle.expressions.deciding import is_there
+
+    form = form_of(call)
+    trees = [tree_of(part) for part in cast("Sequence[Form]", form[1])] if form is not None else []
+    return bool(trees) and all(tree is not None and is_there(tree, lambda n: n[0] in never) for tree in trees)
+
+
+def _is_true_by(where: str, never: frozenset[str]) -> bool:
+    """Whether an aggregate function's own condition holds: it asks whether what never is null is."""
+    from gem_bundle.expressions.deciding import decided_by_form
+
+    match form_of(where):
+        case (_, (("this", condition),)):
+            tree = tree_of(cast("Form", condition))
+            return tree is not None and decided_by_form(tree, lambda n: n[0] in never) is True
+    return False

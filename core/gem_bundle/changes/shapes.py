@@ -16,22 +16,23 @@ from gem_bundle.changes.joins import (
     is_event_time,
     is_read_whole,
     joined_how,
-    joins_of,
-    kept_of,
     keys_from_behind,
     parts_left,
+    read_of_rows,
 )
-from gem_bundle.changes.needed import ALL, of_input, values_for
+from gem_bundle.changes.needed import ALL, of_input, table_reads, values_for
 from gem_bundle.changes.order import asks_for_results, results_in_order
+from gem_bundle.changes.semi_joins import joins_of, taken_from
 from gem_bundle.changes.steps import in_steps
-from gem_bundle.lineage import column_keys, uses_of
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
+    from gem_bundle.changes.semi_joins import Taken
     from gem_bundle.lineage import Kept
     from gem_bundle.operators import Operator
 
@@ -88,7 +89,7 @@ def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
     flow, origins = in_steps(flow)
     orders: dict[str, Iterator[list[str]]] = {}
-    needs: dict[int, Iterator[tuple[set[str], _Way]]] = {}
+    paths: dict[int, Iterator[_Path]] = {}
     found = []
     empty = in_empty_branches(flow)
     for operator in operators_of(flow):
@@ -97,9 +98,9 @@ def shapes(flow: Flow) -> list[Shape]:
         order = next(orders.setdefault(node, results_in_order(flow, node)), None)
         each = range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
         ways = zip(flow.needed.on_paths(node), flow.side.paths(node), strict=False)
-        read = ((columns, way) for columns, way in ways for _ in each)
-        needed, way = next(needs.setdefault(id(operator), read), (flow.needed.behind(node), None))
-        shape = _shape(flow, operator, order, needed, way)
+        told = (_Path(columns, way, branch) for columns, way in ways for branch in reversed(each))
+        path = next(paths.setdefault(id(operator), told), _Path(flow.needed.behind(node)))
+        shape = _shape(flow, operator, order, path)
         found.append(shape._replace(node=origins.get(node, node), empty=node in empty))
     return found
 
@@ -123,23 +124,36 @@ def _finds_no_duplicates(flow: Flow, operator: Operator) -> bool:
     if lineage is None or lineage.kept is None or not getattr(operator, "rows", False):
         return False
     if not lineage.kept.once:
-        (edge,) = flow.side.nodes[operator.node].inputs[:1]
-        before = flow.lineage(edge.node, edge.output)
         passed = {use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()}
-        groups = before.kept if before is not None else None
-        if before is None or groups is None or not groups.are_told_by(of_input(passed, 0), before.columns):
-            return False
-        if flow.leaves_out(edge.node):
+        if not _are_one_each(flow, flow.side.nodes[operator.node].inputs[0], of_input(passed, 0)):
             return False
     return not any(_computes(flow, path) for path in flow.side.paths(operator.node))
+
+
+def _are_one_each(flow: Flow, edge: InputRecord, keys: set[str]) -> bool:
+    """Whether no two rows have the same values in some columns, since they come of groups formed by those."""
+    while True:
+        before = flow.lineage(edge.node, edge.output)
+        if before is None or flow.side.nodes[edge.node].kind != "transform":
+            return False
+        if before.kept is not None:
+            return before.kept.are_told_by(keys, before.columns) and not flow.leaves_out(edge.node)
+        inputs = flow.side.nodes[edge.node].inputs
+        if len(inputs) != 1 or before.expands or flow.side.kinds_at(edge.node) - {"filter", "repartition"}:
+            return False
+        made = [before.columns[key] for key in keys & before.columns.keys()]
+        keys = {use.partition(":")[2] for one in made if one.rule == "=" for use in one.uses or ()}
+        (edge,) = inputs
 
 
 def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     """Whether the first nodes on a path, until one does more, compute a column that somebody reads."""
     for name, _ in path:
-        kinds = flow.side.kinds_at(name)
-        lineage = flow.lineage(name) if kinds <= {"filter"} else None
-        if lineage is None or lineage.expands:
+        lineage = flow.lineage(name)
+        if lineage is not None and lineage.kept is not None and not lineage.kept.rows:
+            # What it groups by is computed before.
+            return any(key.rule != "=" and key.uses != frozenset() for key in lineage.kept.keys)
+        if lineage is None or lineage.expands or flow.side.kinds_at(name) - {"filter"}:
             return False
         needed = flow.needed.behind(name)
         read = [made for key, made in lineage.columns.items() if key in needed or ALL in needed]
@@ -148,10 +162,22 @@ def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     return False
 
 
-def _shape(
-    flow: Flow, operator: Operator, order: list[str] | None, read: set[str], way: _Way | None
-) -> Shape:
-    """What Spark keeps for an operator, of whose columns some are read on a way behind it.
+class _Path(NamedTuple):
+    """One of the times that Spark plans an operator.
+
+    Args:
+        read: The columns behind it that are read there.
+        way: How it goes on to the target; None where that isn't known.
+        branch: Which one it is of those that Spark makes of one semi join.
+    """
+
+    read: set[str]
+    way: _Way | None = None
+    branch: int = 0
+
+
+def _shape(flow: Flow, operator: Operator, order: list[str] | None, path: _Path) -> Shape:
+    """What Spark keeps for an operator on a path.
 
     Of an aggregation it is in the order of its results, if that is known.
     """
@@ -181,10 +207,10 @@ def _shape(
     if keys is not None and isinstance(operator, JoinOperator):
         keys += (None,) * keys_from_behind(flow, operator)
     if kept.rows and not kept.values:
-        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, read, way)
+        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, path)
         return _with_nulls(flow, shape, kept)
     buffers: dict[str, tuple[str, ...]] = {}
-    needed = values_for(kept, read)
+    needed = values_for(kept, path.read)
     without_unread = flow.parts.results(node, lineage, needed)
     if without_unread != needed and not asks_for_results(flow, node):
         needed = without_unread
@@ -209,7 +235,7 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way | None) -> Shape:
+def _with_rows(flow: Flow, shape: Shape, kept: Kept, path: _Path) -> Shape:
     """With the columns of both inputs that are read for some behind it, and what is asked of them."""
     node = shape.node
     found: dict[str, str | None] = {}
@@ -223,12 +249,12 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
     # What lacks the key finds no partner, whatever it is read as.
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(coming))):
-        edge, needed = _rows_kept(flow, node, position, side, read)
+        edge, needed, called, asked_there = _rows_kept(flow, node, position, side, path)
         facts = flow.side.facts.get(edge.key)
         keys = column_keys(facts.columns) if facts is not None else None
         if facts is None or facts.columns is None or keys is None:
             return shape
-        asks = _asked_of(flow, node, position, side)
+        asks = _called(called, _asked_of(flow, node, position, side)) | asked_there
         never_null = flow.nulls.never(edge.node, edge.output)
         for key, column in zip(keys, facts.columns, strict=True):
             name = f"{side}:{key}"
@@ -236,7 +262,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
                 continue
             ways: list[tuple[str, ...]] = []
             if edge == coming[position] and (column.type is None or is_nested(column.type)):
-                read_of = _fields_read(flow, node, way) if read_of is None else read_of
+                read_of = _fields_read(flow, node, path.way) if read_of is None else read_of
                 ways = read_of.get(name, [])
             if column.type is None:
                 found[name] = None
@@ -255,12 +281,16 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
                 constants[name] = text
             found[name] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"
-        asks = {k for k in asks - of_input(compared, position) if not is_always_there(flow, edge, k)}
+        asks = {
+            k
+            for k in asks - _called(called, of_input(compared, position))
+            if not is_always_there(flow, edge, k)
+        }
         asked |= {f"{side}:{key}" for key in asks}
         if is_read_whole(flow, edge, needed):
             # Without its time a row is older than any range takes.
             taken |= {f"{side}:{key}" for key in asks if not is_event_time(flow, edge, key)}
-        taken |= {f"{side}:{key}" for key in asks & of_input(far, position)}
+        taken |= {f"{side}:{key}" for key in asks & _called(called, of_input(far, position))}
     values, holds = tuple(found.values()), tuple(found)
     return shape._replace(
         values=values,
@@ -272,25 +302,24 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
     )
 
 
-def _rows_kept(
-    flow: Flow, node: str, position: int, side: int, read: set[str]
-) -> tuple[InputRecord, set[str]]:
+def _rows_kept(flow: Flow, node: str, position: int, side: int, path: _Path) -> Taken:
     """Where a join takes the rows of a side from, and those of their columns that it keeps on a path."""
-    edge, needed = kept_of(flow, node, position)
-    if edge == flow.side.nodes[node].inputs[position] and read != flow.needed.behind(node):
+    needed, read = read_of_rows(flow, node, position), path.read
+    if read != flow.needed.behind(node):
         here = flow.needed.read_for(node, position, read)  # on this path; others read other columns
         needed = here if ALL in needed else needed if ALL in here else needed & here
     lineage = flow.lineage(node)
     kept = lineage.kept if lineage is not None else None
-    if lineage is None or kept is None or not kept.tables or not kept.tables_asked:
-        return edge, needed
-    # Of an input that is joined with itself each of the two tables has columns of its own.
-    behind = {key for key, tables in kept.tables.items() if side in tables}
-    uses = uses_of(lineage.columns[key] for key in (behind if ALL in read else behind & read))
-    if uses is None:
-        return edge, needed
-    of_table = set(of_input(uses, position)) | kept.tables_asked[side]
-    return edge, of_table if ALL in needed else needed & of_table
+    if lineage is not None and kept is not None and kept.tables and kept.tables_asked:
+        # Of an input that is joined with itself each of the two tables has columns of its own.
+        of_table = table_reads(lineage, position, side, read, kept.tables_asked[side])
+        needed = needed if of_table is None else of_table if ALL in needed else needed & of_table
+    return taken_from(flow, node, position, needed, path.branch)
+
+
+def _called(names: Mapping[str, str], keys: Iterable[str]) -> set[str]:
+    """What columns are called where a join takes its rows from."""
+    return {names.get(key, key) for key in keys}
 
 
 def _fields_read(flow: Flow, node: str, way: _Way | None) -> dict[str, list[tuple[str, ...]]]:

@@ -136,18 +136,23 @@ class Side:
         Returns:
             For each the readers on it, nearest first, with the positions of the inputs that they read by.
         """
+        return [[(reader, position) for reader, position, _ in way] for way in self.ways(name)]
+
+    def ways(self, name: str) -> list[list[tuple[str, int, int]]]:
+        """The same with which of a reader's tables each is, of which several may be one input."""
         # Ways that don't lead there are without number where there are forks.
         leading = {name, *self.behind(name)}
-        found: list[list[tuple[str, int]]] = []
-        waiting: list[list[tuple[str, int]]] = [[]]
+        found: list[list[tuple[str, int, int]]] = []
+        waiting: list[list[tuple[str, int, int]]] = [[]]
         while waiting and len(found) < _MOST_PATHS:
             way = waiting.pop()
             here = self.nodes[way[0][0]].inputs[way[0][1]].node if way else self.target
             if here == name:
                 found.append(way)
                 continue
-            inputs = [(position, self.nodes[here].inputs[position]) for position in self._planned(here)]
-            waiting += [[(here, position), *way] for position, edge in inputs if edge.node in leading]
+            inputs = self.nodes[here].inputs
+            planned = ((position, table) for table, position in enumerate(self._planned(here)))
+            waiting += [[(here, at, table), *way] for at, table in planned if inputs[at].node in leading]
         return found
 
     def _planned(self, name: str) -> Sequence[int]:

@@ -61,16 +61,17 @@ def equal_terms(tree: exp.Expr, *, wanted: bool = True) -> Iterator[exp.Expr]:
 
 def _equal_with_nulls(node: exp.Expr) -> exp.Expr | None:
     """What is equal, or null on both sides, as Spark's `OptimizeJoinCondition` finds it; None for others."""
+    from gem_bundle.expressions.deciding import form_of
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare, shape
+    from gem_bundle.expressions.trees import bare
 
     for one, other in ((bare(node.this), bare(node.expression)), (bare(node.expression), bare(node.this))):
         if not isinstance(one, exp.EQ) or not isinstance(other, exp.And):
             continue
         nulls = [bare(part) for part in (other.this, other.expression)]
         if all(isinstance(part, exp.Is) and isinstance(part.expression, exp.Null) for part in nulls):
-            lacking = sorted(repr(shape(part.this)) for part in nulls)
-            if lacking == sorted(repr(shape(side)) for side in (one.this, one.expression)):
+            lacking = sorted(repr(form_of(part.this)) for part in nulls)
+            if lacking == sorted(repr(form_of(side)) for side in (one.this, one.expression)):
                 return exp.NullSafeEQ(this=one.this.copy(), expression=one.expression.copy())
     return None
 

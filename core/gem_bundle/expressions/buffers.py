@@ -235,8 +235,12 @@ def _of_which(call: exp.Expr, columns: Sequence[Column] | None) -> str | None:
 
 def _counted(name: str, arguments: list[str]) -> str | None:
     """All ways to count rows are one to Spark."""
-    plain = arguments == ["*"] or (len(arguments) == 1 and arguments[0].isdecimal())
-    return "count(1)" if name == "count" and plain else None
+    if name not in {"count", "count_if"} or not arguments:
+        return None
+    if arguments == ["*"] or (len(arguments) == 1 and arguments[0].isdecimal()):
+        return "count(1)" if name == "count" else None
+    known = _known_of(name, arguments)
+    return "count(1)" if known and all(one is True for one in known) else None
 
 
 def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) -> tuple[str, ...] | None:
@@ -282,30 +286,42 @@ def _counts(name: str, arguments: list[str]) -> tuple[str, ...]:
 
     A constant that only Spark works out is told by its text: for another one it may keep something else.
     """
-    from gem_bundle.expressions.constants import constant_of
-    from gem_bundle.expressions.spark_parser import exp
-
-    # What `count_if` counts is computed before, so that of columns Spark works nothing out.
-    read = parsed if name == "count_if" else folded
-    trees = [tree for text in arguments if text != "*" and (tree := read(text)) is not None]
-    if not trees or len(trees) < len(arguments) or any(names_in(tree) != [] for tree in trees):
-        return ("bigint!",)
-    if name == "count_if":
-        known = [False if isinstance(tree, exp.Null) else constant_of(tree) for tree in trees]
-    else:
-        known = [_is_there(tree) for tree in trees]
-    if True in known:
+    known = _known_of(name, arguments)
+    if not known or True in known:
         return ("bigint!",)
     return (f"count of {', '.join(arguments)}",) if None in known else ()
 
 
-def _is_there(tree: exp.Expr) -> bool | None:
-    """Whether a constant isn't null, where that is plain."""
+def _known_of(name: str, arguments: list[str]) -> list[bool | None]:
+    """Of what is counted by constants alone, whether each counts; None where Spark works that out.
+
+    Returns:
+        Nothing where something else is counted.
+    """
+    from gem_bundle.expressions.constants import constant_of, value_of
+
+    # What `count_if` counts is computed before, so that of columns Spark works nothing out.
+    read = parsed if name == "count_if" else folded
+    trees = [tree for text in arguments if text != "*" and (tree := read(text)) is not None]
+    if len(trees) < len(arguments) or any(_is_of_names(tree) for tree in trees):
+        return []
+    if name == "count_if":
+        return [False if value_of(tree) is None else constant_of(tree) for tree in trees]
+    return [_is_there(tree) for tree in trees]
+
+
+def _is_of_names(tree: exp.Expr) -> bool:
     from gem_bundle.expressions.spark_parser import exp
 
-    if isinstance(tree, exp.Null):
-        return False
-    return True if isinstance(tree, exp.Literal | exp.Boolean) else None
+    return names_in(tree) != [] or tree.find(exp.Column) is not None
+
+
+def _is_there(tree: exp.Expr) -> bool | None:
+    """Whether a constant isn't null, where that is plain."""
+    from gem_bundle.expressions.constants import UNKNOWN, value_of
+
+    value = value_of(tree)
+    return None if value is UNKNOWN else value is not None
 
 
 def _words(deviation: Sequence[str]) -> int:

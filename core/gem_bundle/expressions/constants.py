@@ -27,6 +27,11 @@ COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_COMPUTE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+}
 _BITS = {exp.DType.TINYINT: 7, exp.DType.SMALLINT: 15, exp.DType.INT: 31, exp.DType.BIGINT: 63}
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TEXTS: dict[str, Callable[[str], str]] = {
@@ -69,6 +74,13 @@ def value_of(tree: exp.Expr) -> Any:
     if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
         value = value_of(node.this)
         return _date(value) if isinstance(value, str) else UNKNOWN
+    if isinstance(node, exp.Neg):
+        value = value_of(node.this)
+        return -value if isinstance(value, Decimal) else UNKNOWN
+    if type(node) in _COMPUTE:
+        return _of_values(
+            node, Decimal, lambda one, other: _whole(_COMPUTE[type(node)](one, other), one, other)
+        )
     if isinstance(node, exp.Not):
         value = value_of(node.this)
         return (not value) if isinstance(value, bool) else value
@@ -95,6 +107,9 @@ def value_of(tree: exp.Expr) -> Any:
         if None in values:
             return None if type(node) in COMPARE else UNKNOWN
         return compared(node, values)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "concat" and len(node.expressions) > 1:
+        parts = [value_of(part) for part in node.expressions]
+        return "".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
         made = _TEXTS.get(node.name.lower())
         value = value_of(node.expressions[0])
@@ -127,6 +142,12 @@ def _cast(value: Decimal, to: exp.DType) -> Any:
     bits = _BITS.get(to)
     whole = bits is not None and value == int(value) and abs(value) < 2**bits
     return value if whole or to is exp.DType.DOUBLE else UNKNOWN
+
+
+def _whole(*values: Decimal) -> Any:
+    """The first of numbers, if all of them are the same number in every type of Spark's."""
+    exact = all(value == int(value) and abs(value) < 2 ** _BITS[exp.DType.INT] for value in values)
+    return values[0] if exact else UNKNOWN
 
 
 def _date(text: str) -> Any:

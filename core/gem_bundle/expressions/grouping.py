@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.analysis import parsed
+from gem_bundle.expressions.analysis import folded, parsed
 from gem_bundle.expressions.functions import BY_PLACE, SCALAR, UNSTEADY, words
 from gem_bundle.lineage import Made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from gem_bundle.expressions.spark_parser import exp
 
 # It computes them for each row, or for each micro-batch, or fails by them.
 _NOT_FOLDED = UNSTEADY.keys() | BY_PLACE | words("assert_true raise_error session_window window window_time")
@@ -33,7 +35,7 @@ def grouped_by(
     kept: list[tuple[Made, str | None]] = []
     for text, made, kind in told:
         if text is not None and (
-            _is_folded(text, made) or (made.uses and any(made == one for one, _ in kept))
+            _is_folded(text, made) or (_is_of_columns(text, made) and any(made == one for one, _ in kept))
         ):
             continue
         kept.append((made, kind))
@@ -55,5 +57,20 @@ def _is_folded(text: str, made: Made) -> bool:
         isinstance(node, exp.CurrentDate | exp.CurrentTime | exp.CurrentTimestamp) for node in tree.walk()
     ):
         return False
+    left = folded(text)
+    if left is None or _names_in(left) != _names_in(tree):
+        return False  # it is over columns, and found to be one value once it is computed before the groups
     calls = (node.name.lower() for node in tree.find_all(exp.Anonymous))
     return all(name in SCALAR and name not in _NOT_FOLDED for name in calls)
+
+
+def _is_of_columns(text: str, made: Made) -> bool:
+    """Whether an expression is over columns, though it may be the same for all rows."""
+    tree = None if made.uses else parsed(text)
+    return bool(made.uses) or (tree is not None and bool(_names_in(tree)))
+
+
+def _names_in(tree: exp.Expr) -> set[str]:
+    from gem_bundle.expressions.spark_parser import exp
+
+    return {column.sql(dialect="spark").lower() for column in tree.find_all(exp.Column)}

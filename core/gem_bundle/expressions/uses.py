@@ -11,7 +11,7 @@ from gem_bundle.expressions.scope import Scope, once_for_columns
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.facts import Column
@@ -119,8 +119,9 @@ _names_of = once_for_columns(_Names)
 
 def names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression, in order; None where some may be of something else."""
+    from gem_bundle.expressions.deciding import are_same
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import UNIT_FIRST, means_all_columns, parts_of, shape
+    from gem_bundle.expressions.trees import UNIT_FIRST, means_all_columns, parts_of
 
     found: list[list[str]] = []
     waiting: list[exp.Expr] = [tree]
@@ -140,7 +141,7 @@ def names_in(tree: exp.Expr) -> list[list[str]] | None:
         elif isinstance(node, exp.Star):
             if means_all_columns(node):
                 return None  # as in the JSON of a whole row
-        elif isinstance(node, exp.NullSafeEQ) and shape(node.this) == shape(node.expression):
+        elif isinstance(node, exp.NullSafeEQ) and are_same(node.this, node.expression):
             continue  # which Spark knows to be true
         elif isinstance(node, exp.Cast | exp.Alias):
             waiting.append(node.this)
@@ -181,7 +182,7 @@ def _resolved(parts: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column]
     return None
 
 
-def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | None:
+def tested_by(condition: str, bodies: Mapping[str, str], never: Container[str]) -> frozenset[str] | None:
     """The columns that a condition needs; None where that isn't known.
 
     Spark asks of no column whether it is null where it never is.
@@ -189,6 +190,7 @@ def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | Non
     Args:
         condition: A boolean expression over columns.
         bodies: The expressions that columns are made by, by name in lower case, as far as they are known.
+        never: Columns that are known to be never null, by name in lower case.
     """
     tree = folded(condition)
     if tree is None:
@@ -198,6 +200,8 @@ def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | Non
 
     def never_null(name: Sequence[str]) -> bool:
         """Whether a column is made by something that is never null."""
+        if name[-1].lower() in never:
+            return True
         body = folded(bodies.get(name[-1].lower(), ""))
         return body is not None and not nulls_in(body, lambda _: frozenset({MAYBE_NULL}))
 

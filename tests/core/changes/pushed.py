@@ -177,10 +177,16 @@ class Pushed(NamedTuple):
 
     def versions(self) -> tuple[str, str]:
         """The pipeline files."""
-        return _file(self.before, self.mode), _file(self.after, self.new_mode or self.mode)
+        return file_of(self.before, self.mode), file_of(self.after, self.new_mode or self.mode)
 
 
-def _file(steps: str, mode: str) -> str:
+def file_of(steps: str, mode: str) -> str:
+    """The pipeline file of transforms of which the last one is what its target takes.
+
+    Args:
+        steps: The transforms.
+        mode: The output mode.
+    """
     last = steps.strip().splitlines()[-1].partition(":")[0].strip()
     return f"{SOURCES}{steps}targets:\n  out: {{gem: noop, input: {last}, output_mode: {mode}}}\n"
 

@@ -35,6 +35,8 @@ EACH = 8
 """How many edits of one pipeline are planned too."""
 
 _PROGRESS = 100
+# What the aggregation calls what its pivot goes by.
+_PIVOT = "__gem_bundle_pivot"
 _NULLS = re.compile(r"[!~]")
 _NAME = re.compile(r"(?<=[<,])[^<>,:()]+:")
 _SIDE = re.compile(r"(left|right)-keyWithIndexToValue")
@@ -59,8 +61,15 @@ def difference(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> 
     if len(here) != len(there):
         told = [f"{shape.kind} of {shape.node}" for shape in here]
         return f"{told} here, and {len(there)} operators there"
+    there = _without_pivots(there)
     found = [_all_of(order, there) for order in (here, here[::-1])]
     return "" if "" in found else found[1]
+
+
+def _without_pivots(there: Sequence[Sequence[StateStore]]) -> list[Sequence[StateStore]]:
+    """The same without what Spark keeps to make columns of a pivot's values, of which no shape is told."""
+    pivoted = [any(name == _PIVOT for name, _ in stores[0].keys or ()) for stores in there]
+    return [() if after else stores for stores, after in zip(there, [*pivoted[1:], False], strict=True)]
 
 
 def _all_of(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> str:
@@ -82,7 +91,7 @@ def _of_one(shape: Shape, stores: Sequence[StateStore]) -> str:
 
 
 def _of_join(shape: Shape, stores: Sequence[StateStore]) -> str:
-    if shape.values is None:
+    if shape.values is None or not any(name.startswith("|") for name in shape.holds):
         return ""
     sides: list[list[str | None]] = [[]]
     for kind, name in zip(shape.values, shape.holds, strict=True):
@@ -105,8 +114,8 @@ def _of_join(shape: Shape, stores: Sequence[StateStore]) -> str:
 
 
 def _types(columns: Sequence[tuple[str, str]] | None) -> list[str]:
-    """The types of columns, without that of whether a row of a join has had a partner."""
-    return [kind for name, kind in columns or () if name != "matched"]
+    """The types of columns: not that of whether a joined row has had a partner, nor the key of what has none."""
+    return [kind for name, kind in columns or () if name != "matched" and kind != "void"]
 
 
 def _fit(here: Sequence[str | None] | None, there: Sequence[str]) -> bool:

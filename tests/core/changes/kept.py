@@ -1,0 +1,315 @@
+"""What Spark keeps of pipelines: each was tried in Spark 4.2.
+
+`tests/core/changes/test_kept.py` holds what `plan` thinks to it, `tests/integration/test_shaped.py` Spark.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.core.changes.pushed import MARKED, OTHER_MARKED, file_of
+
+BOTH_MARKED = MARKED + OTHER_MARKED
+GROUPS = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, group_by: [value, n], "
+    "aggregates: {c: count(*)}}}\n"
+)
+
+
+class Kept(NamedTuple):
+    """A pipeline.
+
+    Args:
+        name: What it is about.
+        steps: Its transforms.
+        mode: The output mode of its target.
+        operators: What is kept, operator by operator: the node, the types of its keys and those of its values.
+    """
+
+    name: str
+    steps: str
+    mode: str
+    operators: tuple[tuple[str, str, str], ...]
+
+    @property
+    def file(self) -> str:
+        """The pipeline file."""
+        return file_of(self.steps, self.mode)
+
+
+def _semi_join(left: str) -> str:
+    return (
+        f"  j: {{gem: join, inputs: {{l: {left}, r: v}}, options: {{how: left_semi, condition: l.value = r.name "
+        "and r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
+    )
+
+
+PIPELINES = [
+    Kept(
+        "the nulls of two tables that are compared",
+        (
+            '  t: {gem: sql, input: a, options: {query: "select l.* from a l join a r on '
+            'l.n > r.n and l.value <=> r.value"}}\n'
+        ),
+        "append",
+        (("t", "string; boolean", "string; timestamp; int; double; |; string; int; |"),),
+    ),
+    Kept(
+        "a condition that asks whether a list is null",
+        (
+            '  t: {gem: sql, input: a, options: {query: "select value from (select value, '
+            'collect_list(n) as m, max(n) as h from a group by value) q where m is null"}}\n'
+        ),
+        "complete",
+        (("t", "string", ""),),
+    ),
+    Kept(
+        "a list that is never null and comes out",
+        (
+            '  t: {gem: sql, input: a, options: {query: "select value, m from (select '
+            "value, collect_list(n) as m, collect_set(n) as h from a group by value) q "
+            'where h is null"}}\n'
+        ),
+        "complete",
+        (("t", "string", "binary"),),
+    ),
+    Kept(
+        "exploded results of an inner query",
+        (
+            '  t: {gem: sql, input: a, options: {query: "select value, e from (select '
+            "value, collect_list(n) as m from a group by value) q lateral view explode(m) "
+            'x as e where m is not null"}}\n'
+        ),
+        "complete",
+        (("t", "?", "binary"),),
+    ),
+    Kept(
+        "a semi join before each table of another join",
+        BOTH_MARKED
+        + (
+            "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left_semi, condition: "
+            "l.value = r.name and r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
+        )
+        + (
+            '  t: {gem: sql, input: j, options: {query: "select r.n, l.x as y from j l '
+            'join j r on l.n = r.n"}}\n'
+        ),
+        "append",
+        (
+            ("j", "string", "string; timestamp!; int; |; string; timestamp!; |"),
+            ("j", "string", "string; timestamp!; int; double; |; string; timestamp!; |"),
+            ("t", "int", "int; double; |; int; |"),
+        ),
+    ),
+    Kept(
+        "groups before each table of a join",
+        (
+            '  g: {gem: sql, input: a, options: {query: "select value, count(n) as n, '
+            'sum(x) as total from a group by value"}}\n'
+        )
+        + (
+            '  t: {gem: sql, input: g, options: {query: "select l.* from g l join g r on '
+            'l.total = r.total"}}\n'
+        ),
+        "update",
+        (
+            ("g", "string", "double"),
+            ("g", "string", "bigint!; double"),
+            ("t", "double", "string; bigint!; double!; |; double!; |"),
+        ),
+    ),
+    Kept(
+        "a copy before a semi join",
+        BOTH_MARKED
+        + ('  c: {gem: with_columns, input: w, options: {columns: {k: n, z: "1"}}}\n')
+        + _semi_join("c"),
+        "append",
+        (("j", "string", "string; timestamp!; int; double; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "what is computed before a semi join",
+        BOTH_MARKED
+        + ('  c: {gem: with_columns, input: w, options: {columns: {k: n, z: "n + 1"}}}\n')
+        + _semi_join("c"),
+        "append",
+        (("j", "string", "string; timestamp; int; double; int; int; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "copies of what is computed before a semi join",
+        BOTH_MARKED
+        + ('  c: {gem: with_columns, input: w, options: {columns: {z: "n + 1"}}}\n')
+        + ('  d: {gem: with_columns, input: c, options: {columns: {y: z, q: "null"}}}\n')
+        + _semi_join("d"),
+        "append",
+        (("j", "string", "string; timestamp; int; double; int; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "a copy, a condition and a semi join",
+        BOTH_MARKED
+        + ("  c: {gem: with_columns, input: w, options: {columns: {k: n}}}\n")
+        + ("  f: {gem: filter, input: c, options: {condition: k > 1}}\n")
+        + _semi_join("f"),
+        "append",
+        (("j", "string", "string; timestamp!; int; double; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "a copy, partitions and a semi join",
+        BOTH_MARKED
+        + ("  c: {gem: with_columns, input: w, options: {columns: {k: n}}}\n")
+        + ("  f: {gem: repartition, input: c, options: {partitions: 4, columns: [k]}}\n")
+        + _semi_join("f"),
+        "append",
+        (("j", "string", "string; timestamp!; int; double; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "a constant that is worked out before a semi join",
+        BOTH_MARKED
+        + ('  c: {gem: with_columns, input: w, options: {columns: {k: "1 + 2"}}}\n')
+        + _semi_join("c"),
+        "append",
+        (("j", "string", "string; timestamp!; int; double; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "a constant that is worked out beside what is computed",
+        BOTH_MARKED
+        + ('  b2: {gem: with_columns, input: w, options: {columns: {z: "n * 2"}}}\n')
+        + ('  c: {gem: with_columns, input: b2, options: {columns: {k: "1 + 2", l: n}}}\n')
+        + _semi_join("c"),
+        "append",
+        (("j", "string", "string; timestamp; int; double; int; int!; int; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "other names before a semi join that a query names last",
+        BOTH_MARKED
+        + ("  c: {gem: select, input: w, options: {columns: [value as x1, at as t, n, n as m1]}}\n")
+        + ("  d: {gem: select, input: c, options: {columns: [x1 as x2, t, m1, n]}}\n")
+        + (
+            '  j: {gem: sql, inputs: [v, d], options: {query: "select x2, m1 from d left '
+            'semi join v on x2 = name and seen >= t and seen <= t + interval 1 day"}}\n'
+        ),
+        "append",
+        (("j", "string", "string; timestamp!; int; |; string; timestamp!; |"),),
+    ),
+    Kept(
+        "what is united before a semi join",
+        BOTH_MARKED
+        + ("  c: {gem: select, input: w, options: {columns: [value, at, n, n as m1]}}\n")
+        + ('  e: {gem: select, input: w, options: {columns: [value, at, n, "1 as m1"]}}\n')
+        + ("  u: {gem: union, inputs: [c, e]}\n")
+        + _semi_join("u"),
+        "append",
+        (
+            ("j", "string", "string; timestamp!; int; |; string; timestamp!; |"),
+            ("j", "string", "string; timestamp!; int; |; string; timestamp!; |"),
+        ),
+    ),
+    Kept(
+        "a key that is found to be a constant",
+        (
+            "  g: {gem: aggregate, input: a, options: {group_by: {value: value, k: "
+            '"if(false, n, 3)", l: "if(false, n, 3)"}, aggregates: {c: count(*)}}}\n'
+        ),
+        "complete",
+        (("g", "string; int", "bigint!"),),
+    ),
+    Kept(
+        "a key that is a constant",
+        (
+            '  g: {gem: aggregate, input: a, options: {group_by: {value: value, k: "date '
+            "'2024-01-31' >= '2024-01-01'\"}, aggregates: {c: count(*)}}}\n"
+        ),
+        "complete",
+        (("g", "string", "bigint!"),),
+    ),
+    Kept(
+        "a key that is equal to itself",
+        (
+            "  g: {gem: aggregate, input: a, options: {group_by: {value: value, k: n <=> "
+            "n}, aggregates: {c: count_if(n <=> n), d: count(*)}}}\n"
+        ),
+        "complete",
+        (("g", "string; boolean", "bigint!; bigint!"),),
+    ),
+    Kept(
+        "each once behind a condition on groups",
+        GROUPS
+        + ("  f: {gem: filter, input: g, options: {condition: c > 1}}\n")
+        + ('  d: {gem: sql, input: f, options: {query: "select distinct window, value, n, c from f"}}\n'),
+        "append",
+        (("g", "struct<timestamp, timestamp>; string; int", "bigint!"),),
+    ),
+    Kept(
+        "each once by other names",
+        GROUPS
+        + ("  f: {gem: rename, input: g, options: {columns: {value: v}}}\n")
+        + ('  d: {gem: sql, input: f, options: {query: "select distinct * from f"}}\n'),
+        "append",
+        (("g", "struct<timestamp, timestamp>; string; int", "bigint!"),),
+    ),
+    Kept(
+        "each once without one of the keys",
+        GROUPS
+        + ("  f: {gem: select, input: g, options: {columns: [window, value, c]}}\n")
+        + ('  d: {gem: sql, input: f, options: {query: "select distinct * from f"}}\n'),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>; string; int", "bigint!"),
+            ("d", "struct<timestamp, timestamp>; string; bigint", ""),
+        ),
+    ),
+    Kept(
+        "each once with another key",
+        GROUPS
+        + ("  f: {gem: with_columns, input: g, options: {columns: {n: n + 1}}}\n")
+        + ('  d: {gem: sql, input: f, options: {query: "select distinct * from f"}}\n'),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>; string; int", "bigint!"),
+            ("d", "struct<timestamp, timestamp>; string; int; bigint", ""),
+        ),
+    ),
+    Kept(
+        "each once before what is grouped by something computed",
+        GROUPS
+        + ('  d: {gem: sql, input: g, options: {query: "select distinct * from g"}}\n')
+        + (
+            "  h: {gem: aggregate, input: d, options: {group_by: {z: n + 1, window: "
+            "window}, aggregates: {c: count(*)}}}\n"
+        ),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>; string; int", "bigint!"),
+            ("d", "struct<timestamp, timestamp>; string; int; bigint", ""),
+            ("h", "int; struct<timestamp, timestamp>", "bigint!"),
+        ),
+    ),
+    Kept(
+        "counts of constants",
+        (
+            "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {c: "
+            "count_if(2 > 1), d: \"count_if('a' = 'b')\", e: count(null), f: "
+            "\"count_if(concat('i', 't') like 'a%')\", h: count(1), i: count(-1), j: "
+            "\"count('a')\"}}}\n"
+        ),
+        "complete",
+        (("g", "string", "bigint!"),),
+    ),
+    Kept(
+        "counts by a condition that asks for nulls of a pivot",
+        MARKED
+        + (
+            "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 "
+            "hour}, aggregates: {n: collect_list(value), m: stddev(n)}, pivot: {column: "
+            "value, values: [a, b]}}}\n"
+        )
+        + (
+            "  h: {gem: aggregate, input: g, options: {group_by: {window: window}, "
+            "aggregates: {z: count(1) filter (where a_n is not null), y: count(1)}}}\n"
+        ),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>", ""),
+            ("h", "struct<timestamp, timestamp>", "bigint!"),
+        ),
+    ),
+]
