@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _NAMES = frozenset({"cte", "with"})
 # What a projection goes before: Spark's rules `PushProjectionThroughUnion` and the one through limits.
 _PASSED = frozenset({"limit", "union"})
-# What a condition goes before.
-_ASKED_THROUGH = frozenset({"filter", "union", "watermark"})
+# What a condition goes before; before groups where it is about what they are formed by.
+_ASKED_THROUGH = frozenset({"aggregate", "filter", "union", "watermark"})
 
 
 def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
@@ -80,10 +80,14 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
         is_followed = node.kind == "transform" and not node.functions and not node.inputs[position].output
         if lineage is None or not is_followed or not kinds <= _ASKED_THROUGH:
             return False
+        groups = lineage.kept if "aggregate" in kinds else None
+        if groups is not None and groups.rows:
+            return False
+        terms, rows = (lineage.terms, lineage.rows) if groups is None else (groups.taken_by, groups.taken)
         side = position if lineage.kept is None else lineage.kept.side_at(position)
         if any(side not in ASKED_BEFORE.get(join.how, ()) for join in joins):
             return False
-        parts = [term.made for term in lineage.terms] or [lineage.rows]
+        parts = [term.made for term in terms] or [rows]
         uses = [set(of_input(part.uses or (), position)) for part in parts if not joins]
         if any(read & of_results and not read & beside for read in uses):
             return True
@@ -94,6 +98,8 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
             if made.uses is None or of_results.intersection(of_input(made.uses, position))
         }
         beside = {key for key, made in columns if beside.intersection(of_input(made.uses or (), position))}
+        if groups is not None:
+            beside |= groups.results  # what is asked of them stays behind
         if "watermark" in kinds:
             beside |= flow.marked(name)
         if joins:

@@ -14,6 +14,11 @@ GROUPS = MARKED + (
     "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, group_by: [value, n], "
     "aggregates: {c: count(*)}}}\n"
 )
+COMPUTED = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, aggregates: "
+    "{n: first(value), h: count(*)}}}\n"
+    "  c: {gem: with_columns, input: g, options: {columns: {k: \"concat(n, 'x')\"}}}\n"
+)
 
 
 class Kept(NamedTuple):
@@ -310,6 +315,36 @@ PIPELINES = [
         (
             ("g", "struct<timestamp, timestamp>", ""),
             ("h", "struct<timestamp, timestamp>", "bigint!"),
+        ),
+    ),
+    Kept(
+        "a condition on results that goes through groups",
+        COMPUTED
+        + (
+            '  t: {gem: sql, input: c, options: {query: "select window, h, k, max(n) as m from c group by all"}}\n'
+            '  f: {gem: sql, input: t, options: {query: "select window, k, max(m) as m, sum(h) as s from t where '
+            'h > 1 group by window, k"}}\n'
+        ),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>", "string; boolean!; bigint!"),
+            ("t", "struct<timestamp, timestamp>; bigint; string", "string"),
+            ("f", "struct<timestamp, timestamp>; string", "string; bigint"),
+        ),
+    ),
+    Kept(
+        "a condition on results of groups of results",
+        COMPUTED
+        + (
+            '  t: {gem: sql, input: c, options: {query: "select window, h, k, max(n) as m from c group by all"}}\n'
+            '  f: {gem: sql, input: t, options: {query: "select window, k, max(m) as m, sum(h) as s from t where '
+            "m > 'a' group by window, k\"}}\n"
+        ),
+        "append",
+        (
+            ("g", "struct<timestamp, timestamp>", "string; boolean!; bigint!"),
+            ("t", "struct<timestamp, timestamp>; bigint; string", "string"),
+            ("f", "struct<timestamp, timestamp>; string", "string; bigint"),
         ),
     ),
 ]
