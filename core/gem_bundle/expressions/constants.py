@@ -40,6 +40,12 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     "lower": str.lower,
     "upper": str.upper,
 }
+_OF_TWO_TEXTS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda text, part: part in text,
+    "endswith": str.endswith,
+    "startswith": str.startswith,
+}
+_PLAIN_PATTERN = re.compile(r"\^?[A-Za-z0-9 ]+")
 
 
 def constant_of(tree: exp.Expr) -> bool | None:
@@ -96,6 +102,8 @@ def value_of(tree: exp.Expr) -> Any:
         return UNKNOWN if value is UNKNOWN else value is bool(bare(node.expression).this)
     if isinstance(node, exp.Like) and not node.args.get("escape"):
         return _of_values(node, str, _is_like)
+    if isinstance(node, exp.RegexpLike):
+        return _of_values(node, str, _is_as_written)
     if isinstance(node, exp.Concat):
         # Texts that stand one behind the other are one: 'it''s'.
         parts = [value_of(part) for part in node.expressions]
@@ -110,6 +118,10 @@ def value_of(tree: exp.Expr) -> Any:
     if isinstance(node, exp.Anonymous) and node.name.lower() == "concat" and len(node.expressions) > 1:
         parts = [value_of(part) for part in node.expressions]
         return "".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _OF_TWO_TEXTS and len(node.expressions) == 2:
+        one, other = map(value_of, node.expressions)
+        known = isinstance(one, str) and isinstance(other, str)
+        return _OF_TWO_TEXTS[node.name.lower()](one, other) if known else UNKNOWN
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
         made = _TEXTS.get(node.name.lower())
         value = value_of(node.expressions[0])
@@ -135,6 +147,13 @@ def _is_like(text: str, pattern: str) -> Any:
     signs = {"%": ".*", "_": "."}
     wanted = "".join(signs.get(sign) or re.escape(sign) for sign in pattern)
     return re.fullmatch(wanted, text, re.DOTALL) is not None
+
+
+def _is_as_written(text: str, pattern: str) -> Any:
+    """Whether a text has a pattern that stands for nothing but itself, at its beginning if so told."""
+    if not _PLAIN_PATTERN.fullmatch(pattern):
+        return UNKNOWN
+    return text.startswith(pattern[1:]) if pattern.startswith("^") else pattern in text
 
 
 def _cast(value: Decimal, to: exp.DType) -> Any:

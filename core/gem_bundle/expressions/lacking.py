@@ -46,7 +46,7 @@ def _tried(tree: exp.Expr) -> Any:
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
         return _same(node.this, node.expression, wanted=isinstance(node, exp.NullSafeEQ))
     if isinstance(node, exp.In):
-        return None if _tried(node.this) is None else UNKNOWN
+        return None if _tried(node.this) is None else _computed(node)
     if isinstance(node, exp.Case):
         return _branch(node)
     if isinstance(node, exp.Anonymous):
@@ -56,7 +56,21 @@ def _tried(tree: exp.Expr) -> Any:
     values = [_tried(operand) for operand in null_without(node)]
     if None in values:
         return None
-    return compared(node, values) if type(node) in COMPARE else UNKNOWN
+    return compared(node, values) if type(node) in COMPARE else _computed(node)
+
+
+def _computed(node: exp.Expr) -> Any:
+    """What an expression is over what its operands are."""
+    found = node.copy()
+    for operand in list(found.iter_expressions()):
+        value = _tried(operand)
+        if isinstance(value, bool):
+            operand.replace(exp.Boolean(this=value))
+        elif isinstance(value, str):
+            operand.replace(exp.Literal.string(value))
+        else:
+            return UNKNOWN
+    return value_of(found)
 
 
 def _same(one: exp.Expr, other: exp.Expr, *, wanted: bool) -> Any:
@@ -75,8 +89,13 @@ def _branch(node: exp.Case) -> Any:
                 return UNKNOWN
             if holds:
                 return _tried(branch.args["true"])
-    elif _tried(node.this) is not None:
-        return UNKNOWN
+    elif (compared_with := _tried(node.this)) is not None:
+        for branch in node.args["ifs"]:
+            value = _tried(branch.this)
+            if not isinstance(value, str) or not isinstance(compared_with, str):
+                return UNKNOWN
+            if value == compared_with:
+                return _tried(branch.args["true"])
     default = node.args.get("default")
     return None if default is None else _tried(default)
 
@@ -96,6 +115,10 @@ def _called(name: str, arguments: list[exp.Expr]) -> Any:
     if name == "nvl2" and len(arguments) == 3:
         value = _tried(arguments[0])
         return UNKNOWN if value is UNKNOWN else _tried(arguments[1 if value is not None else 2])
+    if name == "concat_ws" and len(arguments) > 1:
+        between, *parts = map(_tried, arguments)
+        known = isinstance(between, str) and all(part is None or isinstance(part, str) for part in parts)
+        return between.join(part for part in parts if part is not None) if known else UNKNOWN
     if name in _FIRST:
         return next((value for value in map(_tried, arguments) if value is not None), None)
     return UNKNOWN

@@ -69,7 +69,7 @@ def difference(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> 
 def _without_pivots(there: Sequence[Sequence[StateStore]]) -> list[Sequence[StateStore]]:
     """The same without what Spark keeps to make columns of a pivot's values, of which no shape is told."""
     pivoted = [any(name == _PIVOT for name, _ in stores[0].keys or ()) for stores in there]
-    return [() if after else stores for stores, after in zip(there, [*pivoted[1:], False], strict=True)]
+    return [() if after else stores for stores, after in zip(there, [*pivoted, False][1:], strict=True)]
 
 
 def _all_of(here: Sequence[Shape], there: Sequence[Sequence[StateStore]]) -> str:
