@@ -19,6 +19,7 @@ from gem_bundle.expressions import (
     made_of,
     missing_names,
     nulls_left_out,
+    terms_of,
 )
 from gem_bundle.lineage import MAYBE_NULL, passed
 from gem_bundle.schema import literal, with_article
@@ -180,7 +181,7 @@ class Clean(Transform[CleanOptions]):
         through, kinds = passed(facts.columns), kinds_known(facts)
         if through is None or kinds is None or len(through) != len(kinds):
             return None
-        rule = repr(self.options.model_dump(exclude={"columns"}))
+        rule = repr(self.options.model_dump(exclude={"columns", "drop_rows"}))
         made = dict(through)
         for key, (name, kind) in zip(through, kinds, strict=True):
             if self._means(name) and (kind is None or self._touches(kind)):
@@ -195,8 +196,13 @@ class Clean(Transform[CleanOptions]):
         rows = made_of(condition, facts.columns)
         if self.options.empty_as_null and any(kind in {"string", None} for _, kind in tested):
             return Lineage(made, Made(f"{rows.rule} of clean {rule}", rows.uses))
-        only = nulls_left_out(condition, [facts.columns])
-        return Lineage(made, rows, asks=asked_by(condition, [facts.columns]), only_nulls=only)
+        return Lineage(
+            made,
+            rows,
+            asks=asked_by(condition, [facts.columns]),
+            only_nulls=nulls_left_out(condition, [facts.columns]),
+            terms=terms_of(condition, facts.columns),
+        )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, something of them is cleaned, and what fills them fits."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, taken_apart
 from gem_bundle.changes.implied import columns_of_what_differs, implies
 from gem_bundle.changes.results import VARYING
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import Made, column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
@@ -48,13 +48,15 @@ def asks_for_more(was: tuple[Flow, str], now: tuple[Flow, str]) -> set[str] | No
     Returns:
         Each column behind the position of its input. None where other rows may come through, or nobody knows.
     """
-    lineages = [flow.lineage(name) for flow, name in (was, now)]
-    if any(one is None or one.kept is not None or not one.rows.uses for one in lineages):
+    old, new = (flow.lineage(name) for flow, name in (was, now))
+    if old is None or new is None or old.kept is not None or new.kept is not None or not new.rows.uses:
         return None
-    old, new = (form_of(one.rows.rule) if one is not None else None for one in lineages)
-    if old is None or new is None or not implies(new, old):
+    before, after = form_of(old.rows.rule), form_of(new.rows.rule)
+    if old.rows == Made():
+        return None if after is None else set(new.rows.uses)  # it asked for nothing
+    if before is None or after is None or not old.rows.uses or not implies(after, before):
         return None
-    return columns_of_what_differs(new, old)
+    return columns_of_what_differs(after, before)
 
 
 def duplicates_of_other_rows(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from gem_bundle.changes.forms import form_of, tree_of
 from gem_bundle.lineage import Made, column_keys, uses_at, uses_of
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ class Needed:
             asked: What conditions ask of the rows of nodes before them; this one's is put there.
         """
         lineage = self._parts.narrowed(name, lineage)
-        if self._standing.lets_nothing_through(name, lineage):
+        known = name in self._filters
+        if name in self._unread if known else self._standing.lets_nothing_through(name, lineage):
             return read_of(replace(lineage, rows=Made()), position, wanted, every)
         if lineage.only_nulls and not lineage.kept:
             left = self._without_what_is_there(name, lineage)
@@ -112,6 +114,49 @@ class Needed:
         if name in asked and _unites(lineage) and len(self._side.readers_of[name]) == 1:
             wanted = self._of_branch(name, lineage, position, *asked[name])
         return read_of(lineage, position, wanted, every)
+
+    @cached_property
+    def _unread(self) -> set[str]:
+        """The nodes whose conditions nobody reads: Spark makes one of them and of another, which never holds.
+
+        Those are its rules `CombineFilters` and `BooleanSimplification`.
+        """
+        found: set[str] = set()
+        for name in self._filters:
+            lineage = self._lineage(name, "")
+            if lineage is None or not self._never_holds(name, lineage):
+                continue
+            waiting = [name]
+            while waiting:
+                here = waiting.pop()
+                found.add(here)
+                before = self._side.nodes[here].inputs[0].node
+                alone = len(self._side.readers_of.get(before, ())) == 1
+                near = [*self._side.readers_of.get(here, ()), *([before] if alone else [])]
+                waiting += [other for other in near if other in self._filters and other not in found]
+        return found
+
+    @cached_property
+    def _filters(self) -> frozenset[str]:
+        return frozenset(name for name in self._side.order if self._is_filter(name))
+
+    def _is_filter(self, name: str) -> bool:
+        """Whether a node computes columns of each row, or leaves rows out, and nothing else."""
+        node = self._side.nodes[name]
+        if node.kind != "transform" or len(node.inputs) != 1 or node.functions:
+            return False
+        lineage = self._lineage(name, "")
+        plain = lineage is not None and lineage.kept is None and not lineage.expands
+        return plain and self._side.kinds_at(name) <= {"filter"} and not node.inputs[0].output
+
+    def _never_holds(self, name: str, lineage: Lineage) -> bool:
+        form = form_of(lineage.rows.rule) if lineage.rows.uses == frozenset() else None
+        tree = None if form is None else tree_of(form)
+        if tree is None:
+            return self._standing.lets_nothing_through(name, lineage)
+        from gem_bundle.expressions.constants import value_of
+
+        return value_of(tree) in (None, False)
 
     def _without_what_is_there(self, name: str, lineage: Lineage) -> Lineage:
         """A condition that leaves out nothing but nulls, without what it asks of what is never null."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,8 @@ _COMPUTE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 }
 _BITS = {exp.DType.TINYINT: 7, exp.DType.SMALLINT: 15, exp.DType.INT: 31, exp.DType.BIGINT: 63}
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_MOMENTS = {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ}
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _TEXTS: dict[str, Callable[[str], str]] = {
     # Spark's own trim takes spaces only.
     "trim": lambda text: text.strip(" "),
@@ -78,8 +80,10 @@ def value_of(tree: exp.Expr) -> Any:
     ):
         return _cast(value_of(node.this), node.to.this)
     if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
+        return _date_of(value_of(node.this))
+    if isinstance(node, exp.Cast) and node.to.this in _MOMENTS:
         value = value_of(node.this)
-        return _date(value) if isinstance(value, str) else UNKNOWN
+        return _moment(value) if isinstance(value, str) else UNKNOWN
     if isinstance(node, exp.Neg):
         value = value_of(node.this)
         return -value if isinstance(value, Decimal) else UNKNOWN
@@ -125,6 +129,8 @@ def value_of(tree: exp.Expr) -> Any:
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
         made = _TEXTS.get(node.name.lower())
         value = value_of(node.expressions[0])
+        if node.name.lower() == "date":
+            return _date_of(value)
         return made(value) if made is not None and isinstance(value, str) else UNKNOWN
     return UNKNOWN
 
@@ -178,6 +184,21 @@ def _date(text: str) -> Any:
         return UNKNOWN  # null, or an error: that goes by how Spark is set
 
 
+def _date_of(value: Any) -> Any:
+    """The date of a text or of a time."""
+    if isinstance(value, datetime):
+        return value.date()
+    return value if type(value) is date else _date(value) if isinstance(value, str) else UNKNOWN
+
+
+def _moment(text: str) -> Any:
+    """The time that a text is which has all of it, to the second; Spark knows more."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d %H:%M:%S") if _MOMENT.fullmatch(text) else UNKNOWN
+    except ValueError:
+        return UNKNOWN
+
+
 def _of_values(node: exp.Expr, kind: type, made: Callable[[Any, Any], Any]) -> Any:
     values = [value_of(node.this), value_of(node.expression)]
     return made(*values) if all(isinstance(value, kind) for value in values) else UNKNOWN
@@ -190,10 +211,11 @@ def compared(node: exp.Expr, values: list[Any]) -> Any:
         node: The comparison.
         values: The values, none of which is null.
     """
-    if date in map(type, values):
-        # A text beside a date is one; of a text and a number Spark casts one.
-        values = [_date(value) if isinstance(value, str) else value for value in values]
-    alike = any(all(isinstance(value, kind) for value in values) for kind in (str, Decimal, date, bool))
+    # A text beside a date or a time is one; of a text and a number Spark casts one.
+    for kind, read in ((date, _date), (datetime, _moment)):
+        if kind in map(type, values):
+            values = [read(value) if isinstance(value, str) else value for value in values]
+    alike = any(all(type(value) is kind for value in values) for kind in (str, Decimal, date, datetime, bool))
     compare = COMPARE[exp.EQ if isinstance(node, exp.NullSafeEQ) else type(node)]
     return compare(*values) if alike else UNKNOWN
 

@@ -19,6 +19,13 @@ COMPUTED = MARKED + (
     "{n: first(value), h: count(*)}}}\n"
     "  c: {gem: with_columns, input: g, options: {columns: {k: \"concat(n, 'x')\"}}}\n"
 )
+RESULTS_ASKED = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {m: max(n), h: count(*), k: min(x)}}}\n"
+    '  f: {gem: filter, input: g, options: {condition: "ASKED"}}\n'
+    "  r: {gem: rename, input: f, options: {columns: {h: hx}}}\n"
+    "  e: {gem: filter, input: r, options: {condition: hx <= m}}\n"
+    "  z: {gem: select, input: e, options: {columns: [value, k]}}\n"
+)
 
 
 class Kept(NamedTuple):
@@ -346,5 +353,17 @@ PIPELINES = [
             ("t", "struct<timestamp, timestamp>; bigint; string", "string"),
             ("f", "struct<timestamp, timestamp>; string", "string; bigint"),
         ),
+    ),
+    Kept(
+        "a condition beside one that never holds",
+        RESULTS_ASKED.replace("ASKED", "not (date(timestamp '2024-01-01 00:00:00') >= '2024-01-01')"),
+        "complete",
+        (("g", "string", "double"),),
+    ),
+    Kept(
+        "a condition beside one that always holds",
+        RESULTS_ASKED.replace("ASKED", "timestamp '2024-01-01 00:00:00' = '2024-01-01 00:00:00'"),
+        "complete",
+        (("g", "string", "int; bigint!; double"),),
     ),
 ]

@@ -1935,6 +1935,101 @@ ASKED_BEFORE_GROUPS = [
         (("max(y)", "m > x"), ("max(y)", "m > 1"), "refused"),
     )
 ]
+_GROUPED = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
+_CLEANED = "  f: {gem: clean, input: g, options: {white_space: collapse}}\n"
+_WITHOUT_NULLS = _CLEANED.replace("collapse", "collapse, drop_rows: any, columns: [n]")
+
+
+def _query(query: str, before: str) -> str:
+    return f'  f: {{gem: sql, input: {before}, options: {{query: "{query}"}}}}\n'
+
+
+# A condition where there was none lets through less, as another filter would.
+ASKED_NOW = [
+    Pushed(
+        "a query asks for a key now",
+        _GROUPED + _query("select value, n, c from g", "g"),
+        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
+        "from_now_on",
+        "dense0",
+        "update",
+    ),
+    Pushed(
+        "a query asks for a key now, and all groups come out",
+        _GROUPED + _query("select value, n, c from g", "g"),
+        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
+        "mixed",
+        "dense0",
+        "complete",
+    ),
+    Pushed(
+        "a query asks for a key no more",
+        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
+        _GROUPED + _query("select value, n, c from g", "g"),
+        "mixed",
+        "dense0",
+        "update",
+    ),
+    Pushed(
+        "a query asks for the key of a join now",
+        JOIN_BY_NUMBER + _query("select * from j", "j"),
+        JOIN_BY_NUMBER + _query("select * from j where n > 0", "j"),
+        "from_now_on",
+    ),
+    Pushed(
+        "a query asks for anything else of a join now",
+        JOIN + _query("select * from j", "j"),
+        JOIN + _query("select * from j where n > 0", "j"),
+        "mixed",
+    ),
+    Pushed(
+        "rows without a key are dropped now",
+        _GROUPED + _CLEANED,
+        _GROUPED + _WITHOUT_NULLS,
+        "from_now_on",
+        "dense0",
+        "update",
+    ),
+    Pushed(
+        "rows without a key are dropped no more",
+        _GROUPED + _WITHOUT_NULLS,
+        _GROUPED + _CLEANED,
+        "mixed",
+        "dense0",
+        "update",
+    ),
+]
+_CHOSEN = "  s1: {gem: select, input: a, options: {columns: [COLUMNS]}}\n"
+_READ_BACK = _CHOSEN + _filter("n > 0", "s1")
+_WITHOUT = _CHOSEN.replace("COLUMNS", "value")
+# A filter has what was left out before it, and hands it on to nobody.
+READ_BACK = [
+    Pushed(
+        "what a filter asks for is left out before it",
+        _filter("n > 0", "a"),
+        "  d: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "d"),
+        "from_now_on",
+    ),
+    Pushed(
+        "what a filter asks for is no longer left out before it",
+        "  d: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "d"),
+        _filter("n > 0", "a"),
+        "from_now_on",
+    ),
+    Pushed(
+        "what a filter asks for is chosen no more",
+        _READ_BACK.replace("COLUMNS", "value, n"),
+        _READ_BACK.replace("COLUMNS", "value"),
+        "from_now_on",
+    ),
+    Pushed(
+        "what a filter asks for is chosen no more, and nobody else reads it",
+        _READ_BACK.replace("COLUMNS", "value, n")
+        + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
+        _READ_BACK.replace("COLUMNS", "value") + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
+        "continues",
+    ),
+]
 
 EDITS = [
     *PUSHED,
@@ -1951,4 +2046,6 @@ EDITS = [
     *TWO_OPERATORS,
     *THROUGH_A_WATERMARK,
     *ASKED_BEFORE_GROUPS,
+    *ASKED_NOW,
+    *READ_BACK,
 ]
