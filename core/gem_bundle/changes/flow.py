@@ -121,17 +121,6 @@ class Flow:
         """What those nodes make of what by which columns go on to a filter though they were left out."""
         return brought(self.side, self._told)
 
-    def brought_by(self, name: str) -> set[str]:
-        """The columns that a node leaves out and that go on to a filter, behind which there are none of them.
-
-        Args:
-            name: The node.
-        """
-        lineage = self._brought.get(name)
-        facts = self.side.facts.get(name)
-        keys = column_keys(facts.columns) if facts is not None else None
-        return set() if lineage is None or keys is None else lineage.columns.keys() - set(keys)
-
     def _is_the_same_in(self, other: Side, name: str) -> bool:
         """Whether a node of that name does the same there, with inputs of which the same is known."""
         if not is_same_in(other, self.side.nodes[name]):

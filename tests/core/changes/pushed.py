@@ -2002,6 +2002,7 @@ ASKED_NOW = [
 _CHOSEN = "  s1: {gem: select, input: a, options: {columns: [COLUMNS]}}\n"
 _READ_BACK = _CHOSEN + _filter("n > 0", "s1")
 _WITHOUT = _CHOSEN.replace("COLUMNS", "value")
+_CHOSEN_BY_NAME = "  k: {gem: bulk_columns, input: BEFORE, options: {matching: ^n, expression: '{column} is null', keep: false}}\n"
 # A filter has what was left out before it, and hands it on to nobody.
 READ_BACK = [
     Pushed(
@@ -2028,6 +2029,19 @@ READ_BACK = [
         + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
         _READ_BACK.replace("COLUMNS", "value") + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
         "continues",
+    ),
+    Pushed(
+        "what a filter asks for is left out in place of a watermark before it",
+        "  w: {gem: watermark, input: a, options: {column: at, delay: 5 minutes}}\n" + _filter("n > 0", "w"),
+        "  w: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "w"),
+        "from_now_on",
+    ),
+    Pushed(
+        "a constant is chosen by its name",
+        _CHOSEN_BY_NAME.replace("BEFORE", "a"),
+        '  c: {gem: with_columns, input: a, options: {columns: {nice: "1"}}}\n'
+        + _CHOSEN_BY_NAME.replace("BEFORE", "c"),
+        "from_now_on",
     ),
 ]
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
 
+# By these no row is different.
+_ALIKE = frozenset({"same", "continues"})
+
 
 def compare_columns(both: Comparison) -> Iterator[Change]:
     """Columns that flow into the target now and didn't before, or with another type."""
@@ -94,25 +97,35 @@ def _by_place(gem: object, node: NodeRecord) -> list[str]:
 
 
 def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:
-    """The changes, those told of that call columns otherwise: `n` is `N` to Spark, not to who reads files.
+    """The changes, those told of that give rows other columns, or other names: `n` is `N` to Spark alone.
+
+    Which columns there are may go by more than what a node computes: a filter has some of those that were
+    left out before it, and others are chosen by their names or types.
 
     Args:
         both: What is compared.
         changes: What the rules say of nodes.
     """
     old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
-    had = {name.lower(): name for name, _ in old.columns or ()}
-    now = [(had[name.lower()], name) for name, _ in new.columns or () if name != had.get(name.lower(), name)]
-    if not now or _taken(both) != "any" or (both.is_rewritten and both.new.stateful):
+    if old.columns is None or new.columns is None or (both.is_rewritten and both.new.stateful):
+        return changes
+    had, has = ({name.lower(): name for name, _ in columns} for columns in (old.columns, new.columns))
+    named = [f"`{had[key]}` is called `{has[key]}`" for key in has if key in had and has[key] != had[key]]
+    if not named or _taken(both) != "any":
+        if any(change.verdict not in _ALIKE for change in changes):
+            return changes  # it is said of rows already that they are different
+        named = [f"rows have `{has[key]}`" for key in has if key not in had]
+        named += [f"rows have no `{had[key]}`" for key in had if key not in has]
+    if not named:
         return changes
     known = {*both.new.nodes, *(node.id for node in both.removed if node.kind == "transform")}
-    named = ", ".join(f"`{was}` is called `{name}`" for was, name in now)
 
     def told(change: Change) -> Change:
         if change.verdict != "continues" or change.node not in known:
             return change
-        what = change.difference
-        return replace(change, verdict="from_now_on", message=f"{what}; from now on {named}")
+        return replace(
+            change, verdict="from_now_on", message=f"{change.difference}; from now on {', '.join(named)}"
+        )
 
     return [told(change) for change in changes]
 

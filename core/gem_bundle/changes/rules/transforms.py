@@ -475,7 +475,7 @@ def tell(
             return both.of_state("mixed", code, message, node, difference=what, hint=hint, **details)
         message = f"{what}: the state of {states} was made by the old rule and gets into new results"
         return both.of_state("mixed", code, message, node, difference=what, hint=hint, **details)
-    if not reach.target and not _shown_otherwise(both, node):
+    if not reach.target:
         return both.change(
             "continues", code, f"{what}; no row is different for it", node, hint=hint, **details
         )
@@ -485,19 +485,3 @@ def tell(
     message = f"{what}; rows from now on go by it, earlier results stay as they were"
     hint = hint or both.compute_anew(reach.target.columns)
     return both.change("from_now_on", code, message, node, hint=hint, **details)
-
-
-def _shown_otherwise(both: Comparison, node: str) -> set[str]:
-    """The columns that get to the target in one version only, which a filter has from before a node."""
-    former = {now: name for name, now in both.now.items()}.get(node, node)
-    sides = (both.before, former), (both.after, node)
-    brought = set[str]().union(*(flow.brought_by(name) for flow, name in sides))
-    shown = [_shown(flow) for flow, _ in sides] if brought else [set(), set()]
-    return brought & (shown[0] ^ shown[1])
-
-
-def _shown(flow: Flow) -> set[str]:
-    """The columns of the rows that the target takes."""
-    edges = flow.side.nodes[flow.side.target].inputs
-    known = (flow.side.facts.get(edge.key) for edge in edges)
-    return {key for facts in known if facts is not None for key in column_keys(facts.columns) or ()}
