@@ -25,8 +25,8 @@ from gem_bundle.changes.clauses import fields_of, gets_before_groups, is_whole
 from gem_bundle.changes.conditions import (
     SEMI,
     how_it_joins,
-    is_always_there,
     is_written_down,
+    lacks_no_value,
     never_lacking_before,
     pushed_below,
 )
@@ -196,7 +196,7 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: As
         return False
     # As a whole it stays, and asks for what it would be null without.
     never = flow.nulls.never(name)
-    return not all(never.get(key) for key in over - asked.there)
+    return not all(never.get(key) or lacks_no_value(flow, edge, key) for key in over - asked.there)
 
 
 def _parts_with(
@@ -212,7 +212,7 @@ def _parts_with(
     known = flow.nulls.never(edge.node)
     open_to_null = {key for key, never in known.items() if not never} - asked.there
     counted = open_to_null if asked.nulls else set()
-    lacking = {f"0:{key}" for key in counted if not is_always_there(flow, edge, key)}
+    lacking = {f"0:{key}" for key in counted if not lacks_no_value(flow, edge, key)}
     nullable = {f"0:{key}" for key, never in known.items() if never is False} | lacking_fields
     return gets_before_groups(asked.form, {f"0:{key}" for key in columns}, lacking, nullable)
 

@@ -131,6 +131,31 @@ def is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
         edge = node.inputs[int(position)]
 
 
+def lacks_no_value(flow: Flow, edge: InputRecord, key: str) -> bool:
+    """Whether no row of an input lacks a value of a column, which may be computed of what none lacks there.
+
+    Args:
+        flow: The version.
+        edge: The input.
+        key: The column.
+    """
+    if is_always_there(flow, edge, key):
+        return True
+    lineage, node = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node]
+    made = lineage.columns.get(key) if lineage is not None and node.kind == "transform" else None
+    if lineage is None or made is None or not made.nulls or how_it_joins(flow, node.id):
+        return False
+
+    def is_there(null: str) -> bool:
+        """Whether no row that comes lacks what the column would be null without."""
+        place, _, column = null.partition(":")
+        if not place.isdecimal():
+            return False
+        return null in (lineage.asks or ()) or lacks_no_value(flow, node.inputs[int(place)], column)
+
+    return all(map(is_there, made.nulls))
+
+
 def is_written_down(made: Made) -> bool:
     """Whether a constant is written down; Spark works out others when it plans.
 

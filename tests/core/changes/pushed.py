@@ -1936,6 +1936,11 @@ ASKED_BEFORE_GROUPS = [
     )
 ]
 _GROUPED = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
+_AT_TIMES = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 90 minutes}, group_by: {value: value, "
+    "k: at + interval 0 seconds}, aggregates: {m: max(at), c: count(*)}}}\n"
+)
+_BY_NUMBERS = _AT_TIMES.replace("at + interval 0 seconds", "n + 1").replace("max(at)", "max(n)")
 _CLEANED = "  f: {gem: clean, input: g, options: {white_space: collapse}}\n"
 _WITHOUT_NULLS = _CLEANED.replace("collapse", "collapse, drop_rows: any, columns: [n]")
 
@@ -1980,6 +1985,20 @@ ASKED_NOW = [
         "a query asks for anything else of a join now",
         JOIN + _query("select * from j", "j"),
         JOIN + _query("select * from j where n > 0", "j"),
+        "mixed",
+    ),
+    Pushed(
+        "a condition on a key that is computed of what no row lacks",
+        _AT_TIMES + _filter("minute(k) / 10 > c", "g"),
+        _AT_TIMES,
+        "from_now_on",
+        "dense0",
+        "update",
+    ),
+    Pushed(
+        "a condition on a key that is computed of what rows lack",
+        _BY_NUMBERS + _filter("k > c", "g"),
+        _BY_NUMBERS,
         "mixed",
     ),
     Pushed(
