@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.core.changes.carried import CARRIED
+from tests.core.changes.let_through import LET_THROUGH
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS
 from tests.core.changes.several import SEVERAL
@@ -42,7 +43,9 @@ def experiments(spark: SparkSession, tmp_path: Path) -> Experiments:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
-    "edit", [*EDITS, *NESTED, *CARRIED, *SEVERAL], ids=lambda edit: re.sub(r"\W", "_", edit.name)
+    "edit",
+    [*EDITS, *NESTED, *CARRIED, *SEVERAL, *LET_THROUGH],
+    ids=lambda edit: re.sub(r"\W", "_", edit.name),
 )
 def test_what_is_said_is_what_spark_does(edit: Pushed, experiments: Experiments) -> None:
     before, after = map(plan, edit.versions())

@@ -191,7 +191,13 @@ def file_of(steps: str, mode: str) -> str:
     return f"{SOURCES}{steps}targets:\n  out: {{gem: noop, input: {last}, output_mode: {mode}}}\n"
 
 
-def _filter(condition: str, before: str) -> str:
+def filter_of(condition: str, before: str) -> str:
+    """A filter called `f`.
+
+    Args:
+        condition: What it asks.
+        before: The node before it.
+    """
     return f'  f: {{gem: filter, input: {before}, options: {{condition: "{condition}"}}}}\n'
 
 
@@ -218,7 +224,7 @@ def _no_more(name: str, kept: str, more: str, verdict: str = "mixed", **others: 
 def _asked_otherwise(name: str, old: str, new: str, verdict: str, mode: str = "update") -> Pushed:
     """Another condition behind groups."""
     rows = "dense0" if verdict == "mixed" else ""
-    return Pushed(name, GROUPS + _filter(old, "g"), GROUPS + _filter(new, "g"), verdict, rows, mode)
+    return Pushed(name, GROUPS + filter_of(old, "g"), GROUPS + filter_of(new, "g"), verdict, rows, mode)
 
 
 def _arranged(name: str, old: str, new: str, behind: str, verdict: str) -> Pushed:
@@ -241,7 +247,7 @@ def _made_in_order(name: str, columns: str, behind: str) -> Pushed:
 def _decided(name: str, condition: str, verdict: str) -> Pushed:
     """A condition behind a join that literals decide a part of."""
     name = f"a condition of which literals decide {name}"
-    return Pushed(name, JOIN, JOIN + _filter(condition, "j"), verdict)
+    return Pushed(name, JOIN, JOIN + filter_of(condition, "j"), verdict)
 
 
 def _unmarked(name: str, state: str, last: str, columns: str, mode: str) -> Pushed:
@@ -256,7 +262,7 @@ def _unmarked(name: str, state: str, last: str, columns: str, mode: str) -> Push
 
 def _of_moments(name: str, condition: str, verdict: str = "mixed") -> Pushed:
     """Asked of groups of moments."""
-    return Pushed(name, LISTS, LISTS + _filter(condition, "g"), verdict)
+    return Pushed(name, LISTS, LISTS + filter_of(condition, "g"), verdict)
 
 
 def _of_outer_join(name: str, old: str, new: str, how: str = "left") -> Pushed:
@@ -276,77 +282,77 @@ def _unread(name: str, query: str) -> Pushed:
 
 PUSHED = [
     # A conjunction in other words.
-    _no_more("a contrary of either", JOIN, _filter("not (n <= 0 or m <= 1)", "j")),
+    _no_more("a contrary of either", JOIN, filter_of("not (n <= 0 or m <= 1)", "j")),
     _no_more(
         "a contrary of either over groups",
         GROUPS,
-        _filter("not (value <> 'home' or c <= 1)", "g"),
+        filter_of("not (value <> 'home' or c <= 1)", "g"),
         mode="complete",
     ),
     _no_more(
-        "what both of either ask", JOIN, _filter("not (n <= 0 or m <= 1) or n > 3", "j"), rows="values5"
+        "what both of either ask", JOIN, filter_of("not (n <= 0 or m <= 1) or n > 3", "j"), rows="values5"
     ),
-    _no_more("either", JOIN, _filter("n > m or x > 1", "j"), "from_now_on", rows=""),
+    _no_more("either", JOIN, filter_of("n > m or x > 1", "j"), "from_now_on", rows=""),
     _no_more(
-        "branches", JOIN, _filter("case when n > 0 then m > 1 else false end", "j"), "from_now_on", rows=""
+        "branches", JOIN, filter_of("case when n > 0 then m > 1 else false end", "j"), "from_now_on", rows=""
     ),
     _no_more(
         "branches by a null behind a join",
         JOIN,
-        _filter("if(n is not null, m > 1, false)", "j"),
+        filter_of("if(n is not null, m > 1, false)", "j"),
         "from_now_on",
         rows="",
     ),
     _no_more(
         "a value for null behind a join",
         JOIN,
-        _filter("coalesce(n > 0 and m > 1, false)", "j"),
+        filter_of("coalesce(n > 0 and m > 1, false)", "j"),
         "from_now_on",
         rows="",
     ),
     _no_more(
         "branches by what a table has for a key",
         GROUPS + TABLE.replace("BEFORE", "g"),
-        _filter("if(k > 1, value = 'home', false)", "k"),
+        filter_of("if(k > 1, value = 'home', false)", "k"),
         mode="complete",
     ),
-    _no_more("branches of one side", JOIN, _filter("if(n > 1, x > 1, false)", "j")),
-    _no_more("a function of both sides", JOIN, _filter("least(n, m) > 0", "j"), "from_now_on", rows=""),
+    _no_more("branches of one side", JOIN, filter_of("if(n > 1, x > 1, false)", "j")),
+    _no_more("a function of both sides", JOIN, filter_of("least(n, m) > 0", "j"), "from_now_on", rows=""),
     Pushed(
         "what is asked of a result, beside a key",
-        GROUPS + _filter("value <> 'cart' and c > 1", "g"),
-        GROUPS + _filter("c > 2 and value <> 'cart'", "g"),
+        GROUPS + filter_of("value <> 'cart' and c > 1", "g"),
+        GROUPS + filter_of("c > 2 and value <> 'cart'", "g"),
         "continues",
         rows="",
         mode="complete",
     ),
     Pushed(
         "what is asked of a result that is a key",
-        GROUPS + _filter("c = n and c > 2", "g"),
-        GROUPS + _filter("c = n and c > 0", "g"),
+        GROUPS + filter_of("c = n and c > 2", "g"),
+        GROUPS + filter_of("c = n and c > 0", "g"),
         "mixed",
         rows="values5",
         mode="complete",
     ),
     # A column that is a condition.
-    _no_more("a flag", JOIN, _flag("h", "n > 0 and m > 1", "j") + _filter("h", "c")),
+    _no_more("a flag", JOIN, _flag("h", "n > 0 and m > 1", "j") + filter_of("h", "c")),
     _no_more(
         "a flag of groups",
         GROUPS,
-        _flag("h", "value = 'home' and c > 1", "g") + _filter("h", "c"),
+        _flag("h", "value = 'home' and c > 1", "g") + filter_of("h", "c"),
         mode="complete",
     ),
     _no_more(
         "a flag that is either",
         JOIN,
-        _flag("h", "n > m or x > 1", "j") + _filter("h", "c"),
+        _flag("h", "n > m or x > 1", "j") + filter_of("h", "c"),
         "from_now_on",
         rows="",
     ),
     _no_more(
         "a flag of groups that is either",
         GROUPS,
-        _flag("h", "value = 'home' or c > 1", "g") + _filter("h", "c"),
+        _flag("h", "value = 'home' or c > 1", "g") + filter_of("h", "c"),
         "continues",
         rows="",
         mode="complete",
@@ -354,7 +360,7 @@ PUSHED = [
     Pushed(
         "a flag of a key, from now on",
         GROUPS,
-        GROUPS + _flag("h", "(value = 'home' and n >= 0) is true", "g") + _filter("h", "c"),
+        GROUPS + _flag("h", "(value = 'home' and n >= 0) is true", "g") + filter_of("h", "c"),
         "from_now_on",
         rows="",
         mode="update",
@@ -362,24 +368,24 @@ PUSHED = [
     Pushed(
         "a flag of a key and a result, from now on",
         GROUPS,
-        GROUPS + _flag("h", "value = 'home' and c > 1", "g") + _filter("h", "c"),
+        GROUPS + _flag("h", "value = 'home' and c > 1", "g") + filter_of("h", "c"),
         "mixed",
         mode="complete",
     ),
-    _no_more("a difference", JOIN, _flag("d", "n - m", "j") + _filter("d > 0", "c")),
+    _no_more("a difference", JOIN, _flag("d", "n - m", "j") + filter_of("d > 0", "c")),
     # One side of an `or` is all that Spark leaves of it.
-    _no_more("either, or never", GROUPS, _filter("value = 'home' or 1 = 2", "g"), mode="complete"),
+    _no_more("either, or never", GROUPS, filter_of("value = 'home' or 1 = 2", "g"), mode="complete"),
     _no_more(
         "a flag that is either, or never",
         GROUPS,
-        _flag("h", "c > n or 1 = 2", "g") + _filter("h", "c"),
+        _flag("h", "c > n or 1 = 2", "g") + filter_of("h", "c"),
         mode="complete",
     ),
-    _no_more("either, or a count that lacks", GROUPS, _filter("c > n or c is null", "g"), mode="complete"),
+    _no_more("either, or a count that lacks", GROUPS, filter_of("c > n or c is null", "g"), mode="complete"),
     _no_more(
         "in a lambda over results",
         GROUPS,
-        _filter("exists(array(c), v -> v = c)", "g"),
+        filter_of("exists(array(c), v -> v = c)", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -387,7 +393,7 @@ PUSHED = [
     _no_more(
         "a result with either",
         GROUPS,
-        _filter("(c > 1 and value = 'home') or (c > 1 and c < 9)", "g"),
+        filter_of("(c > 1 and value = 'home') or (c > 1 and c < 9)", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -395,19 +401,19 @@ PUSHED = [
     _no_more(
         "keys with a result",
         GROUPS,
-        _filter("(c > 1 and value = 'home') or (c > 1 and n > 0)", "g"),
+        filter_of("(c > 1 and value = 'home') or (c > 1 and n > 0)", "g"),
         mode="complete",
     ),
     _no_more(
         "a result beside its contrary",
         GROUPS,
-        _filter("(value = 'home' or c > 1) and (value = 'home' or c <= 1)", "g"),
+        filter_of("(value = 'home' or c > 1) and (value = 'home' or c <= 1)", "g"),
         mode="complete",
     ),
     _no_more(
         "a conjunction that is true",
         GROUPS,
-        _filter("(value = 'home' and c > 1) is true", "g"),
+        filter_of("(value = 'home' and c > 1) is true", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -415,21 +421,21 @@ PUSHED = [
     _no_more(
         "a conjunction that is equal to true",
         GROUPS,
-        _filter("(value = 'home' and c > 1) = true", "g"),
+        filter_of("(value = 'home' and c > 1) = true", "g"),
         mode="complete",
     ),
     _no_more(
         "a conjunction without nulls that is true",
         _flag("h", "coalesce(value, '-') = 'home'", "a")
         + GROUPS.replace("input: a", "input: c").replace("[value, n]", "[h]"),
-        _filter("(h and c > 1) is true", "g"),
+        filter_of("(h and c > 1) is true", "g"),
         mode="complete",
     ),
     # Branches, and a value for null, stay as they are.
     _no_more(
         "branches over groups",
         GROUPS,
-        _filter("case when value = 'home' then c > 1 else false end", "g"),
+        filter_of("case when value = 'home' then c > 1 else false end", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -437,24 +443,24 @@ PUSHED = [
     _no_more(
         "branches by a null over groups",
         GROUPS,
-        _flag("h", "if(value is not null, c > 1, false)", "g") + _filter("h", "c"),
+        _flag("h", "if(value is not null, c > 1, false)", "g") + filter_of("h", "c"),
         "continues",
         rows="",
         mode="complete",
     ),
     _no_more(
-        "branches over keys", GROUPS, _filter("if(value is not null, n > 1, false)", "g"), mode="complete"
+        "branches over keys", GROUPS, filter_of("if(value is not null, n > 1, false)", "g"), mode="complete"
     ),
     _no_more(
         "branches of which only one is left",
         GROUPS,
-        _filter("if(c is not null, value = 'home', c > n)", "g"),
+        filter_of("if(c is not null, value = 'home', c > n)", "g"),
         mode="complete",
     ),
     _no_more(
         "a value for null over groups",
         GROUPS,
-        _filter("coalesce(value = 'home' and c > 1, false)", "g"),
+        filter_of("coalesce(value = 'home' and c > 1, false)", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -462,14 +468,14 @@ PUSHED = [
     _no_more(
         "a value for null over what is never null",
         GROUPS,
-        _filter("coalesce(c > 1 and value <=> 'home', false)", "g"),
+        filter_of("coalesce(c > 1 and value <=> 'home', false)", "g"),
         mode="complete",
     ),
     # A text of several columns is one of all of them, and a field of it is one of what the text is of.
     _no_more(
         "a text of a key and a result",
         GROUPS + "  t: {gem: to_json, input: g, options: {columns: [value, c]}}\n",
-        _filter("value like '%home%' and value <> 'x'", "t"),
+        filter_of("value like '%home%' and value <> 'x'", "t"),
         "continues",
         rows="",
         mode="complete",
@@ -477,14 +483,14 @@ PUSHED = [
     _no_more(
         "a text of a key",
         GROUPS + "  t: {gem: to_json, input: g, options: {columns: [value]}}\n",
-        _filter("value like '%home%'", "t"),
+        filter_of("value like '%home%'", "t"),
         mode="complete",
     ),
     _no_more(
         "a field of a key, with a result",
         GROUPS
         + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
-        _filter("(c > 1 and p is null) or (c > 1 and c < 9)", "t"),
+        filter_of("(c > 1 and p is null) or (c > 1 and c < 9)", "t"),
         "continues",
         rows="",
         mode="complete",
@@ -493,7 +499,7 @@ PUSHED = [
         "a field of a key",
         GROUPS
         + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
-        _filter("c > 1 and p is null and n > 0", "t"),
+        filter_of("c > 1 and p is null and n > 0", "t"),
         mode="complete",
     ),
     # What a query asks for itself isn't asked again.
@@ -501,7 +507,7 @@ PUSHED = [
         "a key that is asked for, against a result",
         '  g: {gem: sql, input: a, options: {query: "select value, n, count(*) as c from a where n > 0 '
         'group by value, n"}}\n',
-        _filter("c > n", "g"),
+        filter_of("c > n", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -570,7 +576,7 @@ PUSHED = [
     _no_more(
         "an end of a window, is true",
         ENDS,
-        _filter("(since > '2024-01-31 10:30:00' and c > 1) is true", "e"),
+        filter_of("(since > '2024-01-31 10:30:00' and c > 1) is true", "e"),
         "continues",
         rows="",
         mode="complete",
@@ -578,7 +584,7 @@ PUSHED = [
     _no_more(
         "an end of a window, equal to true",
         ENDS,
-        _filter("(since < '2024-01-31 10:30:00' and c > 1) = true", "e"),
+        filter_of("(since < '2024-01-31 10:30:00' and c > 1) = true", "e"),
         rows="wide2",
         mode="complete",
     ),
@@ -596,30 +602,30 @@ PUSHED = [
         "refused",
     ),
     # What is equal becomes a key.
-    _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
-    _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),
-    _no_more("equal or never", JOIN, _filter("n = m or 1 = 2", "j"), "refused"),
-    _no_more("equal is true", JOIN, _filter("(n = m) = true", "j"), "refused"),
+    _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + filter_of("h", "c"), "refused"),
+    _no_more("not unequal", JOIN, filter_of("not (n <> m)", "j"), "refused"),
+    _no_more("equal or never", JOIN, filter_of("n = m or 1 = 2", "j"), "refused"),
+    _no_more("equal is true", JOIN, filter_of("(n = m) = true", "j"), "refused"),
     _no_more(
         "a flag of no unequal one",
         JOIN,
-        _flag("h", "not (n <> m or value = 'cart')", "j") + _filter("h", "c"),
+        _flag("h", "not (n <> m or value = 'cart')", "j") + filter_of("h", "c"),
         "refused",
     ),
     _no_more(
         "a key against a result, with nulls",
         GROUPS,
-        _filter("equal_null(c, n)", "g"),
+        filter_of("equal_null(c, n)", "g"),
         "continues",
         rows="",
         mode="complete",
     ),
-    _no_more("equal with nulls", JOIN, _filter("equal_null(n, m)", "j"), "refused"),
+    _no_more("equal with nulls", JOIN, filter_of("equal_null(n, m)", "j"), "refused"),
     # Keys are asked not to be null.
-    _no_more("a key against a result", GROUPS, _filter("c > n", "g"), mode="complete"),
+    _no_more("a key against a result", GROUPS, filter_of("c > n", "g"), mode="complete"),
     Pushed(
         "a key or a result",
-        GROUPS + _filter("c > 1 or n > 1", "g"),
+        GROUPS + filter_of("c > 1 or n > 1", "g"),
         GROUPS,
         "continues",
         rows="",
@@ -645,18 +651,18 @@ PUSHED = [
     ),
     Pushed(
         "a filter of a table",
-        JOIN + _filter("k >= 1", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
-        JOIN + _filter("k >= 0", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
+        JOIN + filter_of("k >= 1", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
+        JOIN + filter_of("k >= 0", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
         "mixed",
     ),
     Pushed(
         "a filter of a table's column",
-        GROUPS + TABLE.replace("BEFORE", "g") + _filter("k >= 1", "k"),
-        GROUPS + TABLE.replace("BEFORE", "g") + _filter("k >= 0", "k"),
+        GROUPS + TABLE.replace("BEFORE", "g") + filter_of("k >= 1", "k"),
+        GROUPS + TABLE.replace("BEFORE", "g") + filter_of("k >= 0", "k"),
         "mixed",
         mode="complete",
     ),
-    _no_more("a filter of both", JOIN + TABLE.replace("BEFORE", "j"), _filter("x > 1 and k >= 0", "k")),
+    _no_more("a filter of both", JOIN + TABLE.replace("BEFORE", "j"), filter_of("x > 1 and k >= 0", "k")),
     Pushed(
         "values of a table",
         GROUPS + _in_sql("select * from g where value in (select name from s where k > 1)", "g"),
@@ -676,15 +682,15 @@ PUSHED = [
         JOIN + "  g: {gem: aggregate, input: j, options: {group_by: [n], aggregates: {c: count(*)}}}\n",
         JOIN
         + "  g: {gem: aggregate, input: j, options: {group_by: [n], aggregates: {c: count(*)}}}\n"
-        + _filter("n > 0", "g"),
+        + filter_of("n > 0", "g"),
         "mixed",
         mode="update",
     ),
-    _no_more("in a lambda", GROUPS, _filter("exists(array(value), v -> v = 'home')", "g"), mode="complete"),
+    _no_more("in a lambda", GROUPS, filter_of("exists(array(value), v -> v = 'home')", "g"), mode="complete"),
     Pushed(
         "windows, from now on",
         WINDOWS,
-        WINDOWS + _filter("window.start >= '2024-01-31 11:00:00'", "g"),
+        WINDOWS + filter_of("window.start >= '2024-01-31 11:00:00'", "g"),
         "from_now_on",
         rows="",
         mode="update",
@@ -692,7 +698,7 @@ PUSHED = [
     Pushed(
         "a key of windows, before the watermark too",
         WINDOWS,
-        WINDOWS + _filter("value = 'home'", "g"),
+        WINDOWS + filter_of("value = 'home'", "g"),
         "mixed",
         rows="wide2",
         mode="update",
@@ -707,15 +713,15 @@ PUSHED = [
     ),
     Pushed(
         "other rows before the other watermark",
-        WINDOWS + _filter("m > 100", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
-        WINDOWS + _filter("m >= 0", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
+        WINDOWS + filter_of("m > 100", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
+        WINDOWS + filter_of("m >= 0", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
         "mixed",
         rows="wide2",
     ),
     Pushed(
         "a filter of the way past the groups",
-        WINDOWS + _filter("x > 3", "w") + BOTH.replace("v]", "f]"),
-        WINDOWS + _filter("x >= 0", "w") + BOTH.replace("v]", "f]"),
+        WINDOWS + filter_of("x > 3", "w") + BOTH.replace("v]", "f]"),
+        WINDOWS + filter_of("x >= 0", "w") + BOTH.replace("v]", "f]"),
         "mixed",
         rows="weeks11",
     ),
@@ -860,16 +866,18 @@ KEPT_NULLS = [
         rows="wide2",
     ),
     # What is asked of results stands right behind them, whatever chooses columns before it.
-    _arranged("results before what is asked of one", "lo, hi", "hi, lo", _filter("hi > 0", "t"), "continues"),
     _arranged(
-        "results before what is asked of a key", "lo, hi", "hi, lo", _filter("value > 'a'", "t"), "refused"
+        "results before what is asked of one", "lo, hi", "hi, lo", filter_of("hi > 0", "t"), "continues"
+    ),
+    _arranged(
+        "results before what is asked of a key", "lo, hi", "hi, lo", filter_of("value > 'a'", "t"), "refused"
     ),
     _arranged("results in a message", "lo, hi", "hi, lo", "  f: {gem: to_json, input: t}\n", "refused"),
-    _made_in_order("what is asked of one", "value, lo, hi", _filter("hi > 0", "t")),
+    _made_in_order("what is asked of one", "value, lo, hi", filter_of("hi > 0", "t")),
     _made_in_order(
         "what is asked of what is made of them",
         "value, 'concat(lo, hi) as c'",
-        _filter("c = 'a' or c <> 'b'", "t"),
+        filter_of("c = 'a' or c <> 'b'", "t"),
     ),
     # What literals decide Spark leaves out, and makes a key of what is left.
     _decided("or", "n = m or 1 = 2", "refused"),
@@ -917,16 +925,16 @@ KEPT_NULLS = [
     _asked_otherwise("fewer whole groups, all told", "n >= 0", "n > 0", "mixed", mode="complete"),
     Pushed(
         "fewer rows of groups",
-        _filter("n >= 0", "a") + RESULTS.replace("input: a", "input: f"),
-        _filter("n = 0", "a") + RESULTS.replace("input: a", "input: f"),
+        filter_of("n >= 0", "a") + RESULTS.replace("input: a", "input: f"),
+        filter_of("n = 0", "a") + RESULTS.replace("input: a", "input: f"),
         "mixed",
         mode="update",
     ),
     Pushed(
         "fewer rows of groups that tell nothing but what they are formed by",
-        _filter("n >= 0", "a")
+        filter_of("n >= 0", "a")
         + RESULTS.replace("input: a", "input: f").replace("max(n)", "any_value(value)"),
-        _filter("n = 0 and value = 'cart'", "a")
+        filter_of("n = 0 and value = 'cart'", "a")
         + RESULTS.replace("input: a", "input: f").replace("max(n)", "any_value(value)"),
         "from_now_on",
         rows="",
@@ -936,7 +944,7 @@ KEPT_NULLS = [
         "a condition about the watermark's column, before duplicates that go by it",
         MARKED + "  d: {gem: deduplicate, input: w, options: {columns: [at]}}\n",
         MARKED
-        + _filter("at > '2024-01-31 10:10:00'", "w")
+        + filter_of("at > '2024-01-31 10:10:00'", "w")
         + "  d: {gem: deduplicate, input: f, options: {columns: [at]}}\n",
         "from_now_on",
         rows="",
@@ -973,7 +981,7 @@ KEPT_NULLS = [
     _no_more(
         "that a window begins before it ends",
         WINDOWS,
-        _filter("window.start <= window.end", "g"),
+        filter_of("window.start <= window.end", "g"),
         "continues",
         rows="",
         mode="complete",
@@ -981,7 +989,7 @@ KEPT_NULLS = [
     _no_more(
         "that an end of a window comes behind its beginning",
         ENDS.replace("as since", "as since, window.end as until"),
-        _filter("until > since", "e"),
+        filter_of("until > since", "e"),
         "continues",
         rows="",
         mode="complete",
@@ -989,28 +997,28 @@ KEPT_NULLS = [
     _no_more(
         "that a window ends before it begins",
         WINDOWS,
-        _filter("window.start >= window.end or c > 2", "g"),
+        filter_of("window.start >= window.end or c > 2", "g"),
         "continues",
         mode="complete",
     ),
     # Rows that are made of columns are there only behind that.
     Pushed(
         "another condition on values that were columns",
-        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 2 and called <> 'n'", "u"),
-        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 1", "u"),
+        GROUPS + ROWS_OF_COLUMNS + filter_of("value_of > 2 and called <> 'n'", "u"),
+        GROUPS + ROWS_OF_COLUMNS + filter_of("value_of > 1", "u"),
         "continues",
         mode="complete",
     ),
     Pushed(
         "another condition on values that were columns, and on a key",
-        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 2 and value <> 'home'", "u"),
-        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 1", "u"),
+        GROUPS + ROWS_OF_COLUMNS + filter_of("value_of > 2 and value <> 'home'", "u"),
+        GROUPS + ROWS_OF_COLUMNS + filter_of("value_of > 1", "u"),
         "mixed",
         mode="complete",
     ),
     Pushed(
         "another condition on what the column of a watermark is packed into",
-        MOMENTS + PACKED + _filter("not (not (packed = 'home') or packed <> 'home')", "p"),
+        MOMENTS + PACKED + filter_of("not (not (packed = 'home') or packed <> 'home')", "p"),
         MOMENTS + PACKED,
         "continues",
         mode="complete",
@@ -1019,7 +1027,7 @@ KEPT_NULLS = [
         "another condition on what a key is packed into",
         MOMENTS
         + PACKED.replace("value, at", "value")
-        + _filter("not (not (packed = 'home') or packed <> 'home')", "p"),
+        + filter_of("not (not (packed = 'home') or packed <> 'home')", "p"),
         MOMENTS + PACKED.replace("value, at", "value"),
         "mixed",
         mode="complete",
@@ -1027,25 +1035,25 @@ KEPT_NULLS = [
     Pushed(
         "more asked of both keys of a join",
         BY_TWO,
-        BY_TWO + _filter("l.value <> 'home' and l.n > 0", "j"),
+        BY_TWO + filter_of("l.value <> 'home' and l.n > 0", "j"),
         "from_now_on",
     ),
     Pushed(
         "more asked of a key of a join, where something was asked",
-        BY_TWO + _filter("l.n >= 0 and r.m < 5", "j"),
-        BY_TWO + _filter("l.n >= 0 and r.m < 1", "j"),
+        BY_TWO + filter_of("l.n >= 0 and r.m < 5", "j"),
+        BY_TWO + filter_of("l.n >= 0 and r.m < 1", "j"),
         "from_now_on",
     ),
     Pushed(
         "more asked of a key of a join by a column",
         BY_TWO,
-        BY_TWO + _flag("so", "case when l.n > 0 then true else l.n < -5 end", "j") + _filter("so", "c"),
+        BY_TWO + _flag("so", "case when l.n > 0 then true else l.n < -5 end", "j") + filter_of("so", "c"),
         "from_now_on",
     ),
     Pushed(
         "more asked of something else than a key of a join by a column",
         BY_TWO,
-        BY_TWO + _flag("so", "case when l.n > 0 then true else l.x < 2 end", "j") + _filter("so", "c"),
+        BY_TWO + _flag("so", "case when l.n > 0 then true else l.x < 2 end", "j") + filter_of("so", "c"),
         "mixed",
     ),
     # Which side stands first, and what is asked of pairs where, changes nothing of what a join keeps.
@@ -1071,13 +1079,13 @@ KEPT_NULLS = [
     Pushed(
         "a condition more on a key and a result in a table that is written anew",
         GROUPS,
-        GROUPS + _flag("h", "not (c < n)", "g") + _filter("h", "c"),
+        GROUPS + _flag("h", "not (c < n)", "g") + filter_of("h", "c"),
         "continues",
         mode="complete",
     ),
     Pushed(
         "a condition less on a key and a result in a table that is written anew",
-        GROUPS + _flag("h", "not (c < n)", "g") + _filter("h", "c"),
+        GROUPS + _flag("h", "not (c < n)", "g") + filter_of("h", "c"),
         GROUPS,
         "mixed",
         mode="complete",
@@ -1085,7 +1093,7 @@ KEPT_NULLS = [
     Pushed(
         "a condition more on a key and on a result in a table that is written anew",
         GROUPS,
-        GROUPS + _filter("n is not null and c > 0", "g"),
+        GROUPS + filter_of("n is not null and c > 0", "g"),
         "mixed",
         mode="complete",
     ),
@@ -1094,7 +1102,7 @@ KEPT_NULLS = [
         Pushed(
             f"a condition more on a join of all rows of a side behind {what}",
             LEFT_JOIN + step,
-            LEFT_JOIN + step + _filter("(n = m) = true", "u"),
+            LEFT_JOIN + step + filter_of("(n = m) = true", "u"),
             "refused",
         )
         for what, step in (
@@ -1115,7 +1123,7 @@ KEPT_NULLS = [
     Pushed(
         "a condition more on a join behind a join with another stream",
         JOIN + ANOTHER_JOIN,
-        JOIN + ANOTHER_JOIN + _filter("n = m", "u"),
+        JOIN + ANOTHER_JOIN + filter_of("n = m", "u"),
         "refused",
     ),
     # A join keeps rows by the order of their columns.
@@ -1142,7 +1150,7 @@ KEPT_NULLS = [
     *(
         Pushed(
             f"results of which {what} no more in another order before a join with a table",
-            CHOSEN_RESULTS + JOINED_RESULTS + _filter(condition, "j"),
+            CHOSEN_RESULTS + JOINED_RESULTS + filter_of(condition, "j"),
             CHOSEN_RESULTS + JOINED_RESULTS,
             verdict,
             mode="update",
@@ -1201,7 +1209,7 @@ KEPT_NULLS = [
         Pushed(
             f"a condition more behind a join of all rows of a side that {asked}",
             LEFT_JOIN,
-            LEFT_JOIN + _filter(condition, "j"),
+            LEFT_JOIN + filter_of(condition, "j"),
             verdict,
         )
         for asked, condition, verdict in (
@@ -1213,11 +1221,11 @@ KEPT_NULLS = [
     *(
         Pushed(
             f"a path more whose rows {lack} what is asked for",
-            _flag("h", "n > 1", "a") + _filter("h", "c"),
+            _flag("h", "n > 1", "a") + filter_of("h", "c"),
             _flag("h", "n > 0", "a")
             + "  u: {gem: union, inputs: [c, a], options: {allow_missing_columns: true}}\n"
             + step
-            + _filter(asked, "r"),
+            + filter_of(asked, "r"),
             verdict,
         )
         for lack, step, asked, verdict in (
@@ -1252,19 +1260,19 @@ KEPT_NULLS = [
     Pushed(
         "more asked of two keys of a join together",
         BY_TWO,
-        BY_TWO + _filter("l.value <> 'home' or l.n > 0", "j"),
+        BY_TWO + filter_of("l.value <> 'home' or l.n > 0", "j"),
         "mixed",
     ),
     Pushed(
         "more asked of a key of a join and of something else",
         BY_TWO,
-        BY_TWO + _filter("l.value <> 'home' and l.x > 1", "j"),
+        BY_TWO + filter_of("l.value <> 'home' and l.x > 1", "j"),
         "mixed",
     ),
     # What has no time is in no window anyway.
     Pushed(
         "no more a result compared with the end of its window",
-        WINDOWS.replace("count(*)", "max(at)") + _filter("c > window.end - interval 5 minutes", "g"),
+        WINDOWS.replace("count(*)", "max(at)") + filter_of("c > window.end - interval 5 minutes", "g"),
         WINDOWS.replace("count(*)", "max(at)"),
         "from_now_on",
         mode="update",
@@ -1272,55 +1280,55 @@ KEPT_NULLS = [
     # Whether an outer join is one goes by what a condition behind it is without a value: Spark tries it.
     Pushed(
         "no more two conditions together that are to be true behind an outer join",
-        LEFT_JOIN + _filter("(name = 'cart' and m > 1) is true", "j"),
+        LEFT_JOIN + filter_of("(name = 'cart' and m > 1) is true", "j"),
         LEFT_JOIN,
         "refused",
     ),
     Pushed(
         "no more a value for what an outer join lacks that does not get through",
-        LEFT_JOIN + _filter("coalesce(m, 0) > 1", "j"),
+        LEFT_JOIN + filter_of("coalesce(m, 0) > 1", "j"),
         LEFT_JOIN,
         "refused",
     ),
     Pushed(
         "no more a comparison with nulls behind an outer join",
-        LEFT_JOIN + _filter("m <=> 1", "j"),
+        LEFT_JOIN + filter_of("m <=> 1", "j"),
         LEFT_JOIN,
         "refused",
     ),
     Pushed(
         "no more branches about what an outer join lacks",
-        LEFT_JOIN + _filter("case when m > 1 then true when y is null then false else true end", "j"),
+        LEFT_JOIN + filter_of("case when m > 1 then true when y is null then false else true end", "j"),
         LEFT_JOIN,
         "refused",
     ),
     Pushed(
         "a comparison with nulls behind an outer join",
         LEFT_JOIN,
-        LEFT_JOIN + _filter("m <=> 1", "j"),
+        LEFT_JOIN + filter_of("m <=> 1", "j"),
         "mixed",
     ),
     Pushed(
         "a value for what an outer join lacks that gets through",
         LEFT_JOIN,
-        LEFT_JOIN + _filter("coalesce(m, 5) > 1", "j"),
+        LEFT_JOIN + filter_of("coalesce(m, 5) > 1", "j"),
         "from_now_on",
     ),
     Pushed(
         "branches of which one is about all rows of an outer join",
         LEFT_JOIN,
-        LEFT_JOIN + _filter("case when m > 1 then true when x > 1 then true else false end", "j"),
+        LEFT_JOIN + filter_of("case when m > 1 then true when x > 1 then true else false end", "j"),
         "from_now_on",
     ),
     Pushed(
         "rows alone without a partner behind an outer join",
         LEFT_JOIN,
-        LEFT_JOIN + _filter("name is null", "j"),
+        LEFT_JOIN + filter_of("name is null", "j"),
         "from_now_on",
     ),
     Pushed(
         "no more rows alone without a partner behind an outer join",
-        LEFT_JOIN + _filter("m is null or m > 3", "j"),
+        LEFT_JOIN + filter_of("m is null or m > 3", "j"),
         LEFT_JOIN,
         "from_now_on",
     ),
@@ -1358,44 +1366,44 @@ KEPT_NULLS = [
     # A query that reads its input twice has two sides: what is asked of one of them goes on before it.
     Pushed(
         "both sides of a join equal behind one with itself",
-        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.*") + _filter("value = name", "t"),
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.*") + filter_of("value = name", "t"),
         JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.*"),
         "refused",
     ),
     Pushed(
         "pairs of a join's rows with itself",
         JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.value, r.name"),
-        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.value, r.name") + _filter("value < name", "t"),
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.value, r.name") + filter_of("value < name", "t"),
         "mixed",
     ),
     Pushed(
         "equal on both sides of a join with itself",
-        TWICE_READ.replace("GIVEN", "l.value, r.value as other") + _filter("value = other", "t"),
+        TWICE_READ.replace("GIVEN", "l.value, r.value as other") + filter_of("value = other", "t"),
         TWICE_READ.replace("GIVEN", "l.value, r.value as other"),
         "refused",
     ),
     Pushed(
         "equal on one side of a join with itself",
-        TWICE_READ.replace("GIVEN", "r.value, r.value as other, l.n") + _filter("value = other", "t"),
+        TWICE_READ.replace("GIVEN", "r.value, r.value as other, l.n") + filter_of("value = other", "t"),
         TWICE_READ.replace("GIVEN", "r.value, r.value as other, l.n"),
         "mixed",
     ),
     # Which side of a join lacks rows goes by the query, in whatever order its inputs are.
     Pushed(
         "asked of what lacks rows, the second side of a query that reads the second input first",
-        OTHER_WAY_ROUND + _filter("x > 1", "j"),
+        OTHER_WAY_ROUND + filter_of("x > 1", "j"),
         OTHER_WAY_ROUND,
         "refused",
     ),
     Pushed(
         "asked of the first side of a query that reads the second input first",
-        OTHER_WAY_ROUND + _filter("m is null or m > 3", "j"),
+        OTHER_WAY_ROUND + filter_of("m is null or m > 3", "j"),
         OTHER_WAY_ROUND,
         "mixed",
     ),
     Pushed(
         "rows without a partner asked for behind a query that reads the second input first",
-        OTHER_WAY_ROUND + _filter("x is null or x > 3", "j"),
+        OTHER_WAY_ROUND + filter_of("x is null or x > 3", "j"),
         OTHER_WAY_ROUND,
         "from_now_on",
     ),
@@ -1403,27 +1411,27 @@ KEPT_NULLS = [
     Pushed(
         "pairs of a join's rows, of which both sides go on",
         PAIRED,
-        PAIRED + _filter("value < name", "t"),
+        PAIRED + filter_of("value < name", "t"),
         "mixed",
     ),
     Pushed(
         "pairs of a join's rows, of which one side goes on",
         PAIRED.replace("y = u", "x = u"),
-        PAIRED.replace("y = u", "x = u") + _filter("value < name", "t"),
+        PAIRED.replace("y = u", "x = u") + filter_of("value < name", "t"),
         "from_now_on",
     ),
     # What is equal to a value is none of other values.
     Pushed(
         "a key beside another value than the one there is",
         TOLD,
-        TOLD + _filter("(lo = 'cart' and k) or (lo = 'cart' and lo <> 'x')", "g"),
+        TOLD + filter_of("(lo = 'cart' and k) or (lo = 'cart' and lo <> 'x')", "g"),
         "continues",
         mode="complete",
     ),
     # A field of a text is null where there is no text: what asks for it asks for the row.
     Pushed(
         "a field asked for of a text that may lack",
-        LEFT_JOIN + READ + _filter("id is not null", "p"),
+        LEFT_JOIN + READ + filter_of("id is not null", "p"),
         LEFT_JOIN + READ,
         "refused",
     ),
@@ -1444,26 +1452,26 @@ KEPT_NULLS = [
     # What is filled is tried as such.
     Pushed(
         "another value asked for than what fills a side that lacks",
-        LEFT_JOIN + FILLED + _filter("m > 3", "k"),
+        LEFT_JOIN + FILLED + filter_of("m > 3", "k"),
         LEFT_JOIN + FILLED,
         "refused",
     ),
     Pushed(
         "a column asked for that is computed of a side that lacks",
-        LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j") + _filter("so", "c"),
+        LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j") + filter_of("so", "c"),
         LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j"),
         "refused",
     ),
     # Tables behind a comma are joined by what is asked of them.
     Pushed(
         "what is equal behind tables that are joined by where",
-        BY_WHERE + _filter("not (value <> name)", "t"),
+        BY_WHERE + filter_of("not (value <> name)", "t"),
         BY_WHERE,
         "refused",
     ),
     Pushed(
         "a field asked for that fills another of a text that may lack",
-        LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p") + _filter("so", "c"),
+        LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p") + filter_of("so", "c"),
         LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p"),
         "refused",
     ),
@@ -1511,21 +1519,21 @@ KEPT_NULLS = [
     Pushed(
         "a result asked for that was left out",
         RESULTS + "  o: {gem: select, input: g, options: {columns: [lo]}}\n",
-        RESULTS + "  o: {gem: select, input: g, options: {columns: [lo]}}\n" + _filter("hi > 1", "o"),
+        RESULTS + "  o: {gem: select, input: g, options: {columns: [lo]}}\n" + filter_of("hi > 1", "o"),
         "refused",
         mode="update",
     ),
     Pushed(
         "a key asked for that was left out twice",
         GROUPS + COUNTED,
-        GROUPS + COUNTED + _filter("value <> 'cart'", "q"),
+        GROUPS + COUNTED + filter_of("value <> 'cart'", "q"),
         "mixed",
         mode="complete",
     ),
     Pushed(
         "a side that lacks rows asked for what was left out",
         LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n",
-        LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n" + _filter("m > 1", "o"),
+        LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n" + filter_of("m > 1", "o"),
         "mixed",
     ),
     # Of an outer join Spark leaves one side alone, where nobody reads the other, nor counts the rows.
@@ -1561,8 +1569,8 @@ EACH_ONCE = "  d: {gem: deduplicate, input: BEFORE}\n" + (
 ASKED_ELSEWHERE = [
     Pushed(
         "a condition on a constant that Spark works out, and its contrary, behind a join",
-        JOIN + WORKED_OUT + _filter("h = 'a'", "q"),
-        JOIN + WORKED_OUT + _filter("h <> 'a'", "q"),
+        JOIN + WORKED_OUT + filter_of("h = 'a'", "q"),
+        JOIN + WORKED_OUT + filter_of("h <> 'a'", "q"),
         "mixed",
     ),
     # What is asked before rows are told apart isn't asked again behind, where Spark would still know it.
@@ -1579,7 +1587,7 @@ ASKED_ELSEWHERE = [
         for name, column, behind, verdict in (
             ("the key of the join asked for", "value", "", "refused"),
             ("another column asked for", "x", "", "mixed"),
-            ("what is asked of the join", "x", _filter("not (x > 2 or value = 'a')", "j"), "refused"),
+            ("what is asked of the join", "x", filter_of("not (x > 2 or value = 'a')", "j"), "refused"),
         )
     ),
     Pushed(
@@ -1935,134 +1943,6 @@ ASKED_BEFORE_GROUPS = [
         (("max(y)", "m > x"), ("max(y)", "m > 1"), "refused"),
     )
 ]
-_GROUPED = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
-_AT_TIMES = MARKED + (
-    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 90 minutes}, group_by: {value: value, "
-    "k: at + interval 0 seconds}, aggregates: {m: max(at), c: count(*)}}}\n"
-)
-_BY_NUMBERS = _AT_TIMES.replace("at + interval 0 seconds", "n + 1").replace("max(at)", "max(n)")
-_CLEANED = "  f: {gem: clean, input: g, options: {white_space: collapse}}\n"
-_WITHOUT_NULLS = _CLEANED.replace("collapse", "collapse, drop_rows: any, columns: [n]")
-
-
-def _query(query: str, before: str) -> str:
-    return f'  f: {{gem: sql, input: {before}, options: {{query: "{query}"}}}}\n'
-
-
-# A condition where there was none lets through less, as another filter would.
-ASKED_NOW = [
-    Pushed(
-        "a query asks for a key now",
-        _GROUPED + _query("select value, n, c from g", "g"),
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
-        "from_now_on",
-        "dense0",
-        "update",
-    ),
-    Pushed(
-        "a query asks for a key now, and all groups come out",
-        _GROUPED + _query("select value, n, c from g", "g"),
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
-        "mixed",
-        "dense0",
-        "complete",
-    ),
-    Pushed(
-        "a query asks for a key no more",
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
-        _GROUPED + _query("select value, n, c from g", "g"),
-        "mixed",
-        "dense0",
-        "update",
-    ),
-    Pushed(
-        "a query asks for the key of a join now",
-        JOIN_BY_NUMBER + _query("select * from j", "j"),
-        JOIN_BY_NUMBER + _query("select * from j where n > 0", "j"),
-        "from_now_on",
-    ),
-    Pushed(
-        "a query asks for anything else of a join now",
-        JOIN + _query("select * from j", "j"),
-        JOIN + _query("select * from j where n > 0", "j"),
-        "mixed",
-    ),
-    Pushed(
-        "a condition on a key that is computed of what no row lacks",
-        _AT_TIMES + _filter("minute(k) / 10 > c", "g"),
-        _AT_TIMES,
-        "from_now_on",
-        "dense0",
-        "update",
-    ),
-    Pushed(
-        "a condition on a key that is computed of what rows lack",
-        _BY_NUMBERS + _filter("k > c", "g"),
-        _BY_NUMBERS,
-        "mixed",
-    ),
-    Pushed(
-        "rows without a key are dropped now",
-        _GROUPED + _CLEANED,
-        _GROUPED + _WITHOUT_NULLS,
-        "from_now_on",
-        "dense0",
-        "update",
-    ),
-    Pushed(
-        "rows without a key are dropped no more",
-        _GROUPED + _WITHOUT_NULLS,
-        _GROUPED + _CLEANED,
-        "mixed",
-        "dense0",
-        "update",
-    ),
-]
-_CHOSEN = "  s1: {gem: select, input: a, options: {columns: [COLUMNS]}}\n"
-_READ_BACK = _CHOSEN + _filter("n > 0", "s1")
-_WITHOUT = _CHOSEN.replace("COLUMNS", "value")
-_CHOSEN_BY_NAME = "  k: {gem: bulk_columns, input: BEFORE, options: {matching: ^n, expression: '{column} is null', keep: false}}\n"
-# A filter has what was left out before it, and hands it on to nobody.
-READ_BACK = [
-    Pushed(
-        "what a filter asks for is left out before it",
-        _filter("n > 0", "a"),
-        "  d: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "d"),
-        "from_now_on",
-    ),
-    Pushed(
-        "what a filter asks for is no longer left out before it",
-        "  d: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "d"),
-        _filter("n > 0", "a"),
-        "from_now_on",
-    ),
-    Pushed(
-        "what a filter asks for is chosen no more",
-        _READ_BACK.replace("COLUMNS", "value, n"),
-        _READ_BACK.replace("COLUMNS", "value"),
-        "from_now_on",
-    ),
-    Pushed(
-        "what a filter asks for is chosen no more, and nobody else reads it",
-        _READ_BACK.replace("COLUMNS", "value, n")
-        + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
-        _READ_BACK.replace("COLUMNS", "value") + _WITHOUT.replace("s1", "e").replace("input: a", "input: f"),
-        "continues",
-    ),
-    Pushed(
-        "what a filter asks for is left out in place of a watermark before it",
-        "  w: {gem: watermark, input: a, options: {column: at, delay: 5 minutes}}\n" + _filter("n > 0", "w"),
-        "  w: {gem: drop, input: a, options: {columns: [n]}}\n" + _filter("n > 0", "w"),
-        "from_now_on",
-    ),
-    Pushed(
-        "a constant is chosen by its name",
-        _CHOSEN_BY_NAME.replace("BEFORE", "a"),
-        '  c: {gem: with_columns, input: a, options: {columns: {nice: "1"}}}\n'
-        + _CHOSEN_BY_NAME.replace("BEFORE", "c"),
-        "from_now_on",
-    ),
-]
 
 EDITS = [
     *PUSHED,
@@ -2079,6 +1959,4 @@ EDITS = [
     *TWO_OPERATORS,
     *THROUGH_A_WATERMARK,
     *ASKED_BEFORE_GROUPS,
-    *ASKED_NOW,
-    *READ_BACK,
 ]

@@ -12,6 +12,7 @@ from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import load_document
 from tests.core.changes.carried import CARRIED
+from tests.core.changes.let_through import LET_THROUGH
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS, PUSHED
 from tests.core.changes.several import SEVERAL
@@ -28,7 +29,9 @@ def plan(text: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    "edit", [*EDITS, *NESTED, *CARRIED, *SEVERAL], ids=lambda edit: re.sub(r"\W", "_", edit.name)
+    "edit",
+    [*EDITS, *NESTED, *CARRIED, *SEVERAL, *LET_THROUGH],
+    ids=lambda edit: re.sub(r"\W", "_", edit.name),
 )
 def test_what_is_said_of_what_gets_before_state(edit: Pushed) -> None:
     before, after = map(plan, edit.versions())
