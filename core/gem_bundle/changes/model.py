@@ -19,6 +19,9 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 STOPS: frozenset[Verdict] = frozenset({"skipped", "again", "mixed", "refused"})
 """What keeps a run from starting, unless it is accepted."""
 
+ALL_RIGHT: frozenset[Verdict] = frozenset({"same", "continues"})
+"""By these no row is different."""
+
 MEANINGS: dict[Verdict, str] = {
     "same": "Nothing has changed.",
     "continues": "All rows are right.",

@@ -63,7 +63,7 @@ class Needed:
             kept = lineage.kept if lineage is not None else None
             if lineage is not None and kept is not None and kept.tables_read:
                 of_table = table_reads(lineage, at, table, wanted, kept.tables_read[table])
-                read = read if of_table is None else of_table if ALL in read else read & of_table
+                read = read_in_both(read, of_table)
             wanted, output = read, self._side.nodes[reader].inputs[at].output
         return wanted
 
@@ -294,10 +294,18 @@ def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[s
     return set().union(*(_of_input(found, position, every) for found in made))
 
 
-def table_reads(
-    joined: Lineage, position: int, table: int, wanted: Set[str], asked: Set[str]
-) -> set[str] | None:
-    """The columns of one of the two tables of an input that is joined with itself; None where it may be any.
+def read_in_both(one: set[str], other: set[str]) -> set[str]:
+    """The columns that are among some and among others, of which either may be all.
+
+    Args:
+        one: Some columns.
+        other: Others.
+    """
+    return other if ALL in one else one if ALL in other else one & other
+
+
+def table_reads(joined: Lineage, position: int, table: int, wanted: Set[str], asked: Set[str]) -> set[str]:
+    """The columns that are read of one of the two tables of an input that is joined with itself.
 
     Args:
         joined: What the join makes of what.
@@ -309,7 +317,7 @@ def table_reads(
     of = joined.kept.tables if joined.kept is not None else {}
     behind = {key for key, tables in of.items() if table in tables}
     uses = uses_of(joined.columns[key] for key in (behind if ALL in wanted else behind & wanted))
-    return None if uses is None else of_input(uses, position) | asked
+    return {ALL} if uses is None else of_input(uses, position) | asked
 
 
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:

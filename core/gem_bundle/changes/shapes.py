@@ -16,11 +16,12 @@ from gem_bundle.changes.joins import (
     is_event_time,
     is_read_whole,
     joined_how,
+    joins_at,
     keys_from_behind,
     parts_left,
     read_of_rows,
 )
-from gem_bundle.changes.needed import ALL, of_input, table_reads, values_for
+from gem_bundle.changes.needed import ALL, of_input, read_in_both, table_reads, values_for
 from gem_bundle.changes.order import asks_for_results, results_in_order
 from gem_bundle.changes.semi_joins import joins_of, taken_from
 from gem_bundle.changes.steps import in_steps
@@ -307,13 +308,13 @@ def _rows_kept(flow: Flow, node: str, position: int, side: int, path: _Path) -> 
     needed, read = read_of_rows(flow, node, position), path.read
     if read != flow.needed.behind(node):
         here = flow.needed.read_for(node, position, read)  # on this path; others read other columns
-        needed = here if ALL in needed else needed if ALL in here else needed & here
+        needed = read_in_both(needed, here)
     lineage = flow.lineage(node)
     kept = lineage.kept if lineage is not None else None
     if lineage is not None and kept is not None and kept.tables and kept.tables_asked:
         # Of an input that is joined with itself each of the two tables has columns of its own.
         of_table = table_reads(lineage, position, side, read, kept.tables_asked[side])
-        needed = needed if of_table is None else of_table if ALL in needed else needed & of_table
+        needed = read_in_both(needed, of_table)
     return taken_from(flow, node, position, needed, path.branch)
 
 
@@ -324,7 +325,7 @@ def _called(names: Mapping[str, str], keys: Iterable[str]) -> set[str]:
 
 def _fields_read(flow: Flow, node: str, way: _Way | None) -> dict[str, list[tuple[str, ...]]]:
     """What is read of nested columns on a way behind a join; nothing is known where that isn't."""
-    joins = [o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)]
+    joins = joins_at(flow, node)
     if way is None or len(joins) != 1:
         return {}
     return fields_read(flow, node, way, parts_left(flow, joins[0]))
@@ -333,8 +334,7 @@ def _fields_read(flow: Flow, node: str, way: _Way | None) -> dict[str, list[tupl
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     """The columns of an input that the condition of a join, or one behind it, leaves out nulls of."""
     lineage = flow.lineage(node)
-    joins = (o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator))
-    how = next(map(partial(joined_how, flow), joins), "full")
+    how = next(map(partial(joined_how, flow), joins_at(flow, node)), "full")
     asks: set[str] = set()
     if (side % 2 == 0 and how not in {"right", "full"}) or (side % 2 and how in {"inner", "right"}):
         asks |= asked_behind(flow, node)

@@ -108,10 +108,10 @@ def value_of(tree: exp.Expr) -> Any:
         return _of_values(node, str, _is_like)
     if isinstance(node, exp.RegexpLike):
         return _of_values(node, str, _is_as_written)
-    if isinstance(node, exp.Concat):
-        # Texts that stand one behind the other are one: 'it''s'.
+    if isinstance(node, exp.Concat) or (isinstance(node, exp.Anonymous) and node.name.lower() == "concat"):
+        # Texts that stand one behind the other are one too: 'it''s'.
         parts = [value_of(part) for part in node.expressions]
-        return "".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
+        return "".join(parts) if len(parts) > 1 and all(isinstance(part, str) for part in parts) else UNKNOWN
     if isinstance(node, exp.DPipe):
         return _of_values(node, str, lambda one, other: one + other)
     if type(node) in COMPARE or isinstance(node, exp.NullSafeEQ):
@@ -119,9 +119,6 @@ def value_of(tree: exp.Expr) -> Any:
         if None in values:
             return None if type(node) in COMPARE else UNKNOWN
         return compared(node, values)
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "concat" and len(node.expressions) > 1:
-        parts = [value_of(part) for part in node.expressions]
-        return "".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
     if isinstance(node, exp.Anonymous) and node.name.lower() in _OF_TWO_TEXTS and len(node.expressions) == 2:
         one, other = map(value_of, node.expressions)
         known = isinstance(one, str) and isinstance(other, str)

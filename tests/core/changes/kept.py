@@ -98,10 +98,7 @@ PIPELINES = [
     Kept(
         "a semi join before each table of another join",
         BOTH_MARKED
-        + (
-            "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left_semi, condition: "
-            "l.value = r.name and r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
-        )
+        + _semi_join("w")
         + (
             '  t: {gem: sql, input: j, options: {query: "select r.n, l.x as y from j l '
             'join j r on l.n = r.n"}}\n'

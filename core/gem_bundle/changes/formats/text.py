@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from gem_bundle.changes.model import MEANINGS, STOPS, VERDICTS, worst
+from gem_bundle.changes.model import ALL_RIGHT, MEANINGS, STOPS, VERDICTS, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 PaintedAs = Literal["place", "error", "warning", "note", "hint", "ok"]
 UNKNOWN = "The errors say why."
 """What stands in place of a verdict's meaning where nothing is known of a target."""
-_ALL_RIGHT = frozenset({"same", "continues"})
 _COMPARED = "What can be compared goes on."
 
 
@@ -91,7 +90,7 @@ def meaning(targets: Sequence[TargetChanges], unknown: int = 0) -> str:
         return f"{MEANINGS[worse]} That is accepted and stops no run."
     if worse in STOPS or not any(target.notes for target in targets):
         return MEANINGS[worse]
-    return f"{_COMPARED if worse in _ALL_RIGHT else MEANINGS[worse]} The notes say what can't be known."
+    return f"{_COMPARED if worse in ALL_RIGHT else MEANINGS[worse]} The notes say what can't be known."
 
 
 def is_accepted(targets: Sequence[TargetChanges]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.model import ALL_RIGHT
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Target
 from gem_bundle.schema import are_read_apart, differ_for_certain
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
-
-# By these no row is different.
-_ALIKE = frozenset({"same", "continues"})
 
 
 def compare_columns(both: Comparison) -> Iterator[Change]:
@@ -112,7 +110,7 @@ def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:
     had, has = ({name.lower(): name for name, _ in columns} for columns in (old.columns, new.columns))
     named = [f"`{had[key]}` is called `{has[key]}`" for key in has if key in had and has[key] != had[key]]
     if not named or _taken(both) != "any":
-        if any(change.verdict not in _ALIKE for change in changes):
+        if any(change.verdict not in ALL_RIGHT for change in changes):
             return changes  # it is said of rows already that they are different
         named = [f"rows have `{has[key]}`" for key in has if key not in had]
         named += [f"rows have no `{had[key]}`" for key in had if key not in has]
