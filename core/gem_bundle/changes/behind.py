@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.carried import asked_before_join, equal_before_join
 from gem_bundle.changes.clauses import asked_by
 from gem_bundle.changes.conditions import asked_before, equal_below, pushed_below
-from gem_bundle.changes.forms import form_made_by
+from gem_bundle.changes.forms import form_made_by, tree_of
 from gem_bundle.changes.made import as_made_before
 from gem_bundle.changes.needed import of_input
 from gem_bundle.lineage import UNCHANGED, Lineage, Made
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.forms import Form
 
 _Flags = dict[str, tuple[Made, dict[str, Made]]]
 """Columns that are computed, each with how, and with how the columns that it is computed of are made."""
@@ -135,8 +136,7 @@ def conditions_behind(
                     continue
                 if name in pushed_below(flow, other, output, pairs=pairs, far=far, through=joins):
                     yield other, lineage, known
-                    if flags and (flag := _flag_of(lineage, computed)) is not None:
-                        asked, columns = flag
+                    for asked, columns in _of_computed(lineage, computed) if flags else ():
                         yield other, replace(lineage, rows=Made(uses=asked), asks=asked), columns
                 made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
                 waiting.append((other, output, made, _flags_behind(lineage, known, computed)))
@@ -152,12 +152,28 @@ def _flags_behind(lineage: Lineage, known: dict[str, Made], computed: _Flags) ->
     return found
 
 
-def _flag_of(lineage: Lineage, computed: _Flags) -> tuple[frozenset[str], Mapping[str, Made]] | None:
-    """What the column asks for that is a node's condition, and how the columns it is over are made."""
-    name = "".join(of_input(lineage.rows.uses or (), 0)) if lineage.rows.rule == "=" else ""
-    made, columns = computed.get(name, (Made(), {}))
-    form = form_made_by(made) if name in computed else None
-    return None if form is None else (frozenset(asked_by(form)), columns)
+def _of_computed(lineage: Lineage, computed: _Flags) -> Iterator[tuple[frozenset[str], Mapping[str, Made]]]:
+    """What a node asks for by columns that are computed, each with how the columns are made that it is over.
+
+    It is what they would be null without, and of one that is its condition what that asks for.
+    """
+    condition = "".join(of_input(lineage.rows.uses or (), 0)) if lineage.rows.rule == "=" else ""
+    for name in {condition, *of_input(lineage.asks or (), 0)} & computed.keys():
+        made, columns = computed[name]
+        form = form_made_by(made)
+        if form is None:
+            continue
+        asked = frozenset(asked_by(form) if name == condition else _needed_by(form))
+        if asked:
+            yield asked, columns
+
+
+def _needed_by(form: Form) -> set[str]:
+    """The columns that an expression would be null without."""
+    from gem_bundle.expressions.asked import needed_by
+
+    tree = tree_of(form)
+    return set() if tree is None else needed_by(tree)
 
 
 def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> dict[str, Made]:

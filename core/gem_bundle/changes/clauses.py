@@ -30,6 +30,9 @@ _CONSTANTS = frozenset({"Boolean", "Null"})
 _TRUE = ("Boolean", (("this", True),))
 # What is made of elements that something is asked of.
 _ARRAYS = frozenset({"array", "split"})
+_CONTRARY = {"GTE": "LT", "LTE": "GT"}
+# What may be asked of the same two without the one being the other's contrary.
+_GREATER = frozenset(_CONTRARY.values())
 _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
@@ -150,12 +153,21 @@ def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> 
         conditions: The conditions that all must hold.
         keys: Columns of which it doesn't matter where a part is about nothing else.
     """
-    compared: dict[frozenset[object], set[tuple[str, bool]]] = {}
+    compared: dict[frozenset[object], set[tuple[object, str, bool]]] = {}
     for part, hold in (atom for form in conditions for atom in _atoms(form, wanted=True)):
         if isinstance(part, tuple) and not columns_in(part) <= keys:
-            over = frozenset({part}) if is_column(part) else frozenset(children(part))
-            compared.setdefault(over, set()).add((kind_of(part), hold))
-    return any(len(ways) > 1 for ways in compared.values())
+            over = (part,) if is_column(part) else tuple(children(part))
+            kind = kind_of(part)
+            way = (over, _CONTRARY[kind], not hold) if kind in _CONTRARY else (over, kind, hold)
+            compared.setdefault(frozenset(over), set()).add(way)
+    return any(map(_are_contrary, compared.values()))
+
+
+def _are_contrary(ways: set[tuple[object, str, bool]]) -> bool:
+    """Whether of what is asked of the same some may be the contrary of some other."""
+    if len({over for over, _, _ in ways}) > 1 or not {kind for _, kind, _ in ways} <= _GREATER:
+        return len(ways) > 1
+    return len({kind for _, kind, _ in ways}) < len(ways)
 
 
 def _atoms(form: object, *, wanted: bool) -> Iterator[tuple[object, bool]]:

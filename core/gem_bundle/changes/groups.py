@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
     from gem_bundle.changes.flow import Flow
-    from gem_bundle.lineage import Term
+    from gem_bundle.lineage import Lineage, Term
 
 _BY_ROW = frozenset({"filter", "repartition"})
 
@@ -24,8 +24,8 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str], uses: Set[st
     """The nodes behind a new condition that have kept nothing of what they get from now on that it changes.
 
     It asks for nothing but what they keep their state by, so all rows of a group come as before, or none do.
-    Of the latter nothing comes out any more where only rows that come make results, which is so for a removal
-    of duplicates, and in the output mode ``update`` for an aggregation.
+    Of the latter nothing comes out any more where only rows that come make results. That is so for a removal
+    of duplicates, for an aggregation in the output mode ``update``, and for an inner join.
 
     Args:
         flow: The version with the condition.
@@ -169,23 +169,42 @@ def _kept_by_what_it_asks(flow: Flow, name: str, uses: Set[str] | None = None) -
     groups = {name: {use: passed[use] for use in asked}}
     found = set()
     for other in flow.side.order[flow.side.order.index(name) + 1 :]:
-        edges = [edge for edge in flow.side.nodes[other].inputs if edge.node in groups]
-        made = flow.lineage(other)
-        if len(edges) != 1 or edges[0].output or len(flow.side.nodes[other].inputs) != 1 or made is None:
+        inputs, made = flow.side.nodes[other].inputs, flow.lineage(other)
+        places = [place for place, edge in enumerate(inputs) if edge.node in groups]
+        if len(places) != 1 or inputs[places[0]].output or made is None:
             continue
-        known = groups[edges[0].node]
+        (place,) = places
+        if len(inputs) > 1 and not (flow.keeps(other) and _asks_each_alone(lineage, asked)):
+            continue
+        known = groups[inputs[place].node]
         if flow.keeps(other):
-            keys = made.kept.keys if made.kept is not None else ()
-            grouped = {
-                next(iter(key.uses or ())) for key in keys if key.rule == "=" and len(key.uses or ()) == 1
-            }
-            if not {f"0:{key}" for key in known.values()} <= grouped:
+            grouped = _keys_of_inner(flow, other) if len(inputs) > 1 else _keys_of(made)
+            if not {f"{place}:{key}" for key in known.values()} <= grouped:
                 continue
             found.add(other)
         called = {use: key for key, m in made.columns.items() if m.rule == "=" for use in m.uses or ()}
-        if all(f"0:{key}" in called for key in known.values()):
-            groups[other] = {first: called[f"0:{key}"] for first, key in known.items()}
+        if all(f"{place}:{key}" in called for key in known.values()):
+            groups[other] = {first: called[f"{place}:{key}"] for first, key in known.items()}
     return found
+
+
+def _keys_of(lineage: Lineage) -> set[str]:
+    """The columns of its input that a node keeps its state by, as they come."""
+    keys = lineage.kept.keys if lineage.kept is not None else ()
+    return {next(iter(key.uses or ())) for key in keys if key.rule == "=" and len(key.uses or ()) == 1}
+
+
+def _asks_each_alone(lineage: Lineage, asked: Set[str]) -> bool:
+    """Whether no part of a condition is about one of the columns and about another one too.
+
+    Of a part about one alone Spark asks the same of what an inner join wants to be equal
+    (`InferFiltersFromConstraints`), of one about several it doesn't.
+    """
+    forms = [form_made_by(term.made) for term in lineage.terms]
+    parts = [
+        columns_in(part) for form in forms for part in (_parts_of(form) if form is not None else (None,))
+    ]
+    return bool(parts) and all(len(columns) == 1 or not columns & asked for columns in parts)
 
 
 def _leaves_out_rows(flow: Flow, name: str) -> bool:
@@ -211,6 +230,8 @@ def _gives_what_comes(flow: Flow, name: str, asking: str) -> bool:
         return False
     (operator,) = operators
     moved = any(flow.watermarks(other) for other in flow.side.behind(asking))
+    if isinstance(operator, JoinOperator):
+        return operator.how == "inner"
     if isinstance(operator, DeduplicateOperator):
         return not moved or not flow.drops_late_rows(operator)
     return (

@@ -247,6 +247,15 @@ def _needed(node: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> 
     return set().union(*(_needed(inner, resolved) for inner in null_without(node)))
 
 
+def needed_by(tree: exp.Expr) -> set[str]:
+    """The columns, or those of which fields are taken, that must not be null for an expression not to be.
+
+    Args:
+        tree: The expression, whose columns are called by the positions of their inputs.
+    """
+    return _needed(tree, lambda parts: parts[0])
+
+
 def null_without(node: exp.Expr) -> Iterable[exp.Expr]:
     """The operands of an expression that is null without any of them, as Spark knows it; none of others.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.core.changes.pushed import MARKED, OTHER_MARKED, file_of
+from tests.core.changes.pushed import MARKED, OTHER_MARKED, file_of, filter_of
 
 BOTH_MARKED = MARKED + OTHER_MARKED
 GROUPS = MARKED + (
@@ -56,7 +56,24 @@ def _semi_join(left: str) -> str:
     )
 
 
+_BY_COMPUTED_TIME = (
+    '  j: {gem: join, inputs: {l: BEFORE, r: b}, options: {condition: "l.value = r.name"}}\n'
+    "  t: {gem: select, input: j, options: {columns: [value, n, m, seen, l.at + interval 1 month as c]}}\n"
+) + filter_of("seen = c", "t")
+
 PIPELINES = [
+    Kept(
+        "a condition on what is computed of event time behind a join",
+        MARKED + _BY_COMPUTED_TIME.replace("BEFORE", "w"),
+        "append",
+        (("j", "string; None", "string; timestamp!; int; |; string; timestamp; int; |"),),
+    ),
+    Kept(
+        "a condition on what is computed of any time behind a join",
+        _BY_COMPUTED_TIME.replace("BEFORE", "a"),
+        "append",
+        (("j", "string; None", "string; timestamp; int; |; string; timestamp; int; |"),),
+    ),
     Kept(
         "the nulls of two tables that are compared",
         (

@@ -75,6 +75,22 @@ ASKED_NOW = [
         "mixed",
     ),
     Pushed(
+        "a condition on results that stands beside another one of the same",
+        _GROUPED + filter_of("(c >= 2 and c > 1) or (c >= 2 and n < 1)", "g"),
+        _GROUPED,
+        "from_now_on",
+        "dense0",
+        "update",
+    ),
+    Pushed(
+        "a condition on results that stands beside its contrary",
+        _GROUPED + filter_of("c < 2 and (c >= 2 or n < 1)", "g"),
+        _GROUPED,
+        "mixed",
+        "dense0",
+        "update",
+    ),
+    Pushed(
         "rows without a key are dropped now",
         _GROUPED + _CLEANED,
         _GROUPED + _WITHOUT_NULLS,
@@ -138,4 +154,65 @@ READ_BACK = [
     ),
 ]
 
-LET_THROUGH = [*ASKED_NOW, *READ_BACK]
+
+def _join_of(before: str, condition: str, how: str = "inner") -> str:
+    return f'  j: {{gem: join, inputs: {{l: {before}, r: b}}, options: {{how: {how}, condition: "{condition}"}}}}\n'
+
+
+_BY_N = "l.n = r.m"
+_BY_BOTH = "l.value = r.name and l.n = r.m"
+_ON_TOP_OF = "  o: {gem: select, input: f, options: {columns: [value, n as k]}}\n"
+_NARROWED = '  f: {gem: sql, input: a, options: {query: "select value, n from a where n > LEAST"}}\n'
+# Spark asks an inner join's other side for the same of its key, so that partners of what is left out don't come.
+BEFORE_JOINS = [
+    Pushed(
+        "a condition on the key of a join before it",
+        _join_of("a", _BY_N),
+        filter_of("n > 0", "a") + _join_of("f", _BY_N),
+        "from_now_on",
+    ),
+    Pushed(
+        "a condition on both keys of a join before it, each by itself",
+        _join_of("a", _BY_BOTH),
+        filter_of("n > 0 and value > 'a'", "a") + _join_of("f", _BY_BOTH),
+        "from_now_on",
+    ),
+    Pushed(
+        "a condition on both keys of a join before it at once",
+        _join_of("a", _BY_BOTH),
+        filter_of("n > 0 or value = 'home'", "a") + _join_of("f", _BY_BOTH),
+        "mixed",
+    ),
+    Pushed(
+        "a condition on the key of a join before it, which is called otherwise there",
+        _ON_TOP_OF.replace("input: f", "input: a") + _join_of("o", "l.k = r.m"),
+        filter_of("n > 0", "a") + _ON_TOP_OF + _join_of("o", "l.k = r.m"),
+        "from_now_on",
+    ),
+    Pushed(
+        "a condition on anything else before a join",
+        _join_of("a", _BY_N),
+        filter_of("x > 0", "a") + _join_of("f", _BY_N),
+        "mixed",
+    ),
+    Pushed(
+        "a condition on what a join's key is computed of before it",
+        _join_of("a", "l.n + 1 = r.m"),
+        filter_of("n > 0", "a") + _join_of("f", "l.n + 1 = r.m"),
+        "mixed",
+    ),
+    Pushed(
+        "a condition on the key of a join before it that lets through less now",
+        _NARROWED.replace("LEAST", "-1") + _join_of("f", _BY_N),
+        _NARROWED.replace("LEAST", "0") + _join_of("f", _BY_N),
+        "from_now_on",
+    ),
+    Pushed(
+        "a condition on the key of a join before it that lets through more now",
+        _NARROWED.replace("LEAST", "0") + _join_of("f", _BY_N),
+        _NARROWED.replace("LEAST", "-1") + _join_of("f", _BY_N),
+        "mixed",
+    ),
+]
+
+LET_THROUGH = [*ASKED_NOW, *READ_BACK, *BEFORE_JOINS]

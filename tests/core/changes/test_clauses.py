@@ -84,7 +84,7 @@ def form(condition: str) -> tuple[object, ...]:
         ("if(n > n, c > 1, false)", True, True),
         ("if(n > 1 or n <= 1, c > 1, false)", True, True),
         ("if(window is null, c > 1, n > 1)", True, True),
-        ("if(c > 1, true, n > 1 and n < 1)", True, True),
+        ("if(c > 1, true, n > 1 and n < 1)", False, False),
         ("if(n > 1, value = 'home', false)", True, True),
         ("if(c > 1, n > 1, false) and n > 2", True, True),
         ("case when value = 'home' then c > 1 when n > 1 then true end", False, False),
