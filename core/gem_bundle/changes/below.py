@@ -135,7 +135,7 @@ def _below(flow: Flow, edge: InputRecord, asked: Asked) -> set[str]:
             # What is about results stays.
             asked = asked._replace(columns=asked.columns - set(made.kept.values), form=None)
         counts = asked.groups or made.kept.rows
-        found |= {before} if counts and flow.recalls(before) else set()
+        found |= {before} if counts and flow.recalls_rows(before) else set()
     return found | _further(flow, before, made, asked)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.below import states_below
 from gem_bundle.changes.conditions import IS_TRUE
 from gem_bundle.changes.needed import ALL, values_for
+from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.expressions import meaning_of
 from gem_bundle.lineage import UNCHANGED, Kept, Lineage, Made, uses_of
 
@@ -187,8 +188,8 @@ def _through(flow: Flow, name: str, coming: list[Taint], reach: Reach) -> Taint:
         by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
         if _is_kept(flow, name, kept, rows=rows or by, columns=columns) and flow.recalls_rows(name):
             reach.states.add(name)
-        if (rows or by) and kept.values:
-            columns |= set(kept.values)
+        if rows or by:
+            columns |= {key for key in kept.values if by or tell_of_rows(kept, [key])}
     return Taint(rows, columns, found.nulls)
 
 

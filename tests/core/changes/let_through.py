@@ -215,4 +215,29 @@ BEFORE_JOINS = [
     ),
 ]
 
-LET_THROUGH = [*ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
+_OF_KEYS = "  g: {gem: aggregate, input: BEFORE, options: {group_by: [value, n], aggregates: {c: MADE}}}\n"
+_WITH_TABLE = "  t: {gem: join, inputs: {l: a, r: s}, options: {how: inner, condition: l.n OF r.k}}\n"
+_JOINED = _WITH_TABLE + _OF_KEYS.replace("BEFORE", "t")
+# Of groups whose results are told by their keys nothing of the rows that came is there.
+RESULTS_OF_KEYS = [
+    Pushed(
+        f"{what} behind groups with {made}",
+        *(steps.replace("MADE", made) for steps in versions),
+        verdict,
+        "dense0",
+        "update",
+    )
+    for made, verdict in (("min(n)", "from_now_on"), ("count(*)", "mixed"))
+    for what, versions in (
+        (
+            "another condition on keys",
+            [_OF_KEYS.replace("BEFORE", "a") + filter_of(f"n = c and n {so} 0", "g") for so in ("<=", ">")],
+        ),
+        (
+            "a condition on keys and results, and another join before it",
+            [_JOINED.replace("OF", of) + filter_of("n < 5 and c < 100", "g") for of in ("=", "<")],
+        ),
+    )
+]
+
+LET_THROUGH = [*RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
