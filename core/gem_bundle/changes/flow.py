@@ -178,6 +178,13 @@ class Flow:
             return self._has_some_left(name)
         return tell_of_rows(kept, self._read_results(name, kept))
 
+    def is_one_group(self, name: str) -> bool:
+        """Whether a node aggregates all rows into one: with `update` that comes out with each micro-batch."""
+        lineage = self.lineage(name)
+        kinds = {operator.kind for operator in self.side.stateful if operator.node == name}
+        kept = lineage.kept if lineage is not None else None
+        return kinds == {"aggregate"} and kept is not None and not kept.keys
+
     def _has_some_left(self, name: str) -> bool:
         """Whether anything of what a node keeps is there when the next micro-batch begins, or may be."""
         return self.keeps(name) and not lets_go_at_once(self.side, name, self.lineage)

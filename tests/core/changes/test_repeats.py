@@ -165,3 +165,20 @@ def test_a_source_that_a_node_reads_twice_says_what_it_was(inputs: str) -> None:
     after = before.replace("  a: {", "  ax: {was: a, ").replace("input: a,", "input: ax,")
     after = after.replace(": a}", ": ax}").replace(": a,", ": ax,")
     assert verdict(before, after).verdict == "continues"
+
+
+ONCE = "  once: {gem: deduplicate, input: a, options: {columns: [page, n]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "mode", "expected"),
+    [
+        # Groups that no row comes for don't come out, but the one of all rows does, with each micro-batch.
+        ("group_by: [page], aggregates: {c: count(*)}", "update", "continues"),
+        ("aggregates: {c: count(*)}", "update", "again"),
+        ("aggregates: {c: count(*)}", "complete", "continues"),
+    ],
+)
+def test_rows_that_are_dropped_as_duplicates_before_groups(groups: str, mode: str, expected: str) -> None:
+    steps = f"\n{ONCE}  last: {{gem: aggregate, input: once, options: {{{groups}}}}}\n"
+    assert renamed(ONE, steps, mode) == expected

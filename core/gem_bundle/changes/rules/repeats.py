@@ -39,6 +39,8 @@ def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
     behind = flow.states_behind(source)
     if not alone and not all(_takes_any_order(flow, o) for o in side.stateful if o.node in behind):
         return False
+    if flow.updates and any(map(flow.is_one_group, behind)):
+        return False  # its row comes out with each micro-batch more
     of: dict[str, list[Operator]] = {}
     for operator in side.operators:
         of.setdefault(operator.node, []).append(operator)

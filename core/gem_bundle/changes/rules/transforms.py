@@ -343,7 +343,7 @@ def _lateness(
     both: Comparison, states: set[str], code: str, what: str, node: str, effect: Verdict, **details: Any
 ) -> Change:
     """Another watermark: it matters to those whose state goes by it, and they have gone by the old one."""
-    alone = sorted(name for name in states if _is_one_group(both.after, name))
+    alone = sorted(name for name in states if both.after.is_one_group(name))
     states = {name for name in states if _goes_by_event_time(both, name)}
     if not states and alone and both.after.updates:
         message = (
@@ -384,14 +384,6 @@ def _lateness(
         "watermark of the checkpoint never goes back"
     )
     return both.change("from_now_on", code, message, node, what=what, **details)
-
-
-def _is_one_group(flow: Flow, node: str) -> bool:
-    """Whether a node aggregates all rows into one."""
-    lineage = flow.lineage(node)
-    kinds = {operator.kind for operator in flow.side.stateful if operator.node == node}
-    kept = lineage.kept if lineage is not None else None
-    return kinds == {"aggregate"} and kept is not None and not kept.keys
 
 
 def _goes_by_event_time(both: Comparison, node: str) -> bool:
