@@ -19,7 +19,14 @@ from gem_bundle import (
     Transform,
     combined,
 )
-from gem_bundle.expressions import analyse, check_chance, check_expression, made_of, missing_names
+from gem_bundle.expressions import (
+    analyse,
+    check_chance,
+    check_expression,
+    common_type,
+    made_of,
+    missing_names,
+)
 from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.schema import quoted, with_article
 from gem_bundle.types import ExpressionList
@@ -167,9 +174,10 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
 
     def _kept(self, inputs: "Sequence[Facts]", blocks: list[Made]) -> Kept:
         """What is kept of two streams."""
-        kinds = [
-            {analyse(text, facts.columns).column.type for facts in inputs} for text in self.options.block_by
-        ]
+        kinds = tuple(
+            common_type(analyse(text, facts.columns).column.type for facts in inputs)
+            for text in self.options.block_by
+        )
         ids = [facts.column(self.options.id) for facts in inputs]
         values: dict[str, dict[str, tuple[str, ...]] | None] = {
             f"{side}_id": None
@@ -182,7 +190,7 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
         }
         return Kept(
             tuple(blocks),
-            tuple(found.pop() if len(found) == 1 else None for found in kinds),
+            kinds,
             values,
             frozenset({"score"} if self.options.pairs == "across" else values),
             rows=True,

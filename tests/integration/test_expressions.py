@@ -80,6 +80,7 @@ EXPRESSIONS = [
     "length(s)", "lower(cast(i as string))", "to_date(s)", "to_timestamp(s, 'yyyy')", "date_trunc('hour', ts)",
     "date_format(ts, 'yyyy')", "year(ts)", "hour(ts)", "second(ts)", "extract(hour from ts)", "extract(second from ts)",
     "datediff(ts, dt)", "datediff(day, ts, ts)", "dateadd(day, 1, ts)", "timestampadd(hour, 1, ts)", "date_add(dt, 1)",
+    "timestampadd(hour, 1, nt)", "timestampadd(day, 1, dt)", "dateadd(day, 1, nt)", "date_add(day, 1, dt)", "timestampadd(day, 1, s)",
     "add_months(dt, 1)", "unix_timestamp(ts)", "from_unixtime(l)", "timestamp_seconds(l)", "window(ts, '1 minute')",
     "window(ts, '1 minute').start", "window(s, '1 minute')", "window(nt, '1 minute')", "session_window(ts, '1 minute')",
     "abs(i)", "round(d, 2)", "round(n, 1)", "floor(d)", "floor(n)", "ceil(d)", "sqrt(i)", "power(i, 2)", "mod(l, 2)",

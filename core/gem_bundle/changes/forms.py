@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gem_bundle.lineage import UNCHANGED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.lineage import Lineage, Made
@@ -180,6 +180,20 @@ def taken_apart(form: object, *, wanted: bool) -> tuple[list[tuple[object, bool]
                 (("LTE", (("this", what), ("expression", high))), wanted),
             ], wanted
     return None
+
+
+def parts_of(form: object) -> Iterator[object]:
+    """The conditions that all must hold for one to hold.
+
+    Args:
+        form: The one.
+    """
+    found = taken_apart(form, wanted=True)
+    if found is None or not found[1] or not all(hold for _, hold in found[0]):
+        yield form
+        return
+    for part, _ in found[0]:
+        yield from parts_of(part)
 
 
 def is_column(form: object) -> bool:

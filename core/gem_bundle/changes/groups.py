@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, taken_apart
+from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, parts_of
 from gem_bundle.changes.implied import columns_of_what_differs, implies
 from gem_bundle.changes.results import VARYING
 from gem_bundle.lineage import Made, column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Mapping, Set
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.lineage import Lineage, Term
@@ -104,9 +104,7 @@ def joins_of_other_keys(flow: Flow, name: str, unchanged: Set[Term] = frozenset(
             break
         forms = [followed(form, made) if form is not None else None for form in forms]
         (edge,) = inputs
-    asked = [
-        columns_in(part) for form in forms for part in (_parts_of(form) if form is not None else (None,))
-    ]
+    asked = [columns_in(part) for form in forms for part in (parts_of(form) if form is not None else (None,))]
     if any(len(columns) != 1 for columns in asked):
         return set()
     over = {column.partition(":")[2] for columns in asked for column in columns}
@@ -114,16 +112,6 @@ def joins_of_other_keys(flow: Flow, name: str, unchanged: Set[Term] = frozenset(
         return set()
     uses = {use for key in over for use in made.columns[key].uses or ()}
     return {edge.node} if uses <= _keys_of_inner(flow, edge.node) else set()
-
-
-def _parts_of(form: object) -> Iterator[object]:
-    """The conditions that all must hold for one to hold."""
-    found = taken_apart(form, wanted=True)
-    if found is None or not found[1] or not all(hold for _, hold in found[0]):
-        yield form
-        return
-    for part, _ in found[0]:
-        yield from _parts_of(part)
 
 
 def _keys_of_inner(flow: Flow, name: str) -> set[str]:
@@ -201,9 +189,7 @@ def _asks_each_alone(lineage: Lineage, asked: Set[str]) -> bool:
     (`InferFiltersFromConstraints`), of one about several it doesn't.
     """
     forms = [form_made_by(term.made) for term in lineage.terms]
-    parts = [
-        columns_in(part) for form in forms for part in (_parts_of(form) if form is not None else (None,))
-    ]
+    parts = [columns_in(part) for form in forms for part in (parts_of(form) if form is not None else (None,))]
     return bool(parts) and all(len(columns) == 1 or not columns & asked for columns in parts)
 
 

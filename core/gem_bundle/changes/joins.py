@@ -12,14 +12,14 @@ from gem_bundle.changes.behind import (
     lacks_what_it_is_of,
 )
 from gem_bundle.changes.conditions import ASKED_BEFORE, is_always_there
-from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
+from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, parts_of, tree_of
 from gem_bundle.changes.made import as_made_before, equal_before
 from gem_bundle.changes.needed import ALL, of_input, read_of
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.forms import Form
@@ -193,7 +193,26 @@ def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[int]) -> bool:
     return len(places) == 1 and places <= sides
 
 
-def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str, *, asked: bool) -> bool:
+def _asks_of_rows(flow: Flow, name: str, position: int) -> bool:
+    """Whether anything is asked of an input's rows alone before a join, by its condition or by one behind it.
+
+    Args:
+        flow: The version.
+        name: The join.
+        position: The position of the input.
+    """
+    lineage, joins = flow.lineage(name), joins_at(flow, name)
+    if lineage is None or any(parts_left(flow, join) for join in joins):
+        return True
+    how = next((join.how for join in joins), "")
+    form = form_of(lineage.rows.rule.removeprefix(how).strip())
+    places = [{column.partition(":")[0] for column in columns_in(part)} for part in parts_of(form or ())]
+    return {str(position)} in places
+
+
+def asked_just_before(
+    flow: Flow, edge: InputRecord, wanted: Set[str], key: str, of: tuple[str, int], *, asked: bool
+) -> bool:
     """Whether Spark asks for a column that isn't null so near to a join that it still knows it there.
 
     It asks as early as it can: at the source, or behind what a condition can't be put before. What
@@ -205,14 +224,21 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         edge: Where the join takes the rows from, as `kept_of` has it.
         wanted: The columns that it keeps.
         key: The column.
+        of: The join, and the position of its input.
         asked: The join itself asks for it; a condition before it may too.
     """
     first = wanted
+    filtered = False
     tested: set[str] = set()
     ever = True
     others: set[str] = set()
     while True:
-        edge, arranged = _arranged(flow, edge, wanted)
+        limited = _put_before_a_limit(flow, edge)
+        if limited and not filtered and not _asks_of_rows(flow, *of):
+            return asked
+        edge, arranged = _arranged(flow, edge, wanted, limited[-1:])
+        if limited and edge.node == limited[-1]:
+            return asked and not arranged
         node = flow.side.nodes[edge.node]
         lineage = flow.lineage(node.id, edge.output)
         if arranged or node.kind != "transform" or lineage is None:
@@ -248,6 +274,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         (place,) = streams
         if len(node.inputs) == 1 and not lineage.kept:
             tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+            filtered = filtered or bool(lineage.rows.uses)
             asks = {use.partition(":")[2] for use in lineage.asks or ()}
             asked = asked or key in asks
             others |= asks - {key}
@@ -283,20 +310,43 @@ def is_read_whole(flow: Flow, edge: InputRecord, wanted: Set[str]) -> bool:
         (edge,) = node.inputs
 
 
-def _arranged(flow: Flow, edge: InputRecord, wanted: Set[str]) -> tuple[InputRecord, bool]:
+def _put_before_a_limit(flow: Flow, edge: InputRecord) -> list[str]:
+    """The nodes behind a limit that do nothing but to choose and compute columns, the nearest to it last.
+
+    Spark puts them before it, and no condition: its rule `PushProjectionThroughLimitAndOffset`. Of several it
+    takes the nearest first, and meanwhile a condition, where there is one, gets between that and the next.
+    """
+    found: list[str] = []
+    while True:
+        node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
+        operators = flow.side.operators_at(node.id)
+        if any(operator.kind == "limit" for operator in operators):
+            return found
+        if node.kind != "transform" or lineage is None or operators or len(node.inputs) != 1:
+            return []
+        if lineage.kept or lineage.expands:
+            return []
+        found.append(node.id)
+        (edge,) = node.inputs
+
+
+def _arranged(
+    flow: Flow, edge: InputRecord, wanted: Set[str], until: Sequence[str] = ()
+) -> tuple[InputRecord, bool]:
     """What stands before the nodes that do nothing but to hand columns on.
 
     Args:
         flow: The version.
         edge: The nearest of them, or another node.
         wanted: The columns that are read of it.
+        until: A node that counts for none of them.
 
     Returns:
         What the farthest of them reads, and whether all of them together, of which Spark makes one, call
         columns otherwise or put them into another order.
     """
     first: dict[str, str] | None = None
-    while (handed := _handed_on(flow, edge, wanted)) is not None:
+    while edge.node not in until and (handed := _handed_on(flow, edge, wanted)) is not None:
         first = handed if first is None else {key: handed[name] for key, name in first.items()}
         wanted = set(handed.values())
         edge = flow.side.nodes[edge.node].inputs[0]

@@ -275,7 +275,8 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, path: _Path) -> Shape:
                 fields[name] = tuple(some)
                 continue
             never = never_null.get(key)
-            if not never and asked_just_before(flow, edge, needed, key, asked=key in asks):
+            of = node, position
+            if not never and asked_just_before(flow, edge, needed, key, of, asked=key in asks):
                 never = True
             text = flow.constant(edge.node, edge.output, key) if never is None else None
             if text is not None:

@@ -352,7 +352,15 @@ def _window_time(kinds: Sequence[DataType | None]) -> DataType | None:
 
 
 def _date_add(kinds: Sequence[DataType | None]) -> DataType | None:
-    return DATE if len(kinds) == 2 else None
+    return DATE if len(kinds) == 2 else _time_add(kinds)
+
+
+def _time_add(kinds: Sequence[DataType | None]) -> DataType | None:
+    """The type of a time some units later, which stand before it: a date is one at midnight."""
+    kind = kinds[2] if len(kinds) == 3 else None
+    if kind == DATE:
+        return TIMESTAMP
+    return kind if family(kind) == "t" else None
 
 
 def _date_difference(kinds: Sequence[DataType | None]) -> DataType | None:
@@ -491,6 +499,7 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "split": _split,
     "str_to_map": _map_of_texts,
     "sum": _sum,
+    "timestampadd": _time_add,
     "transform": _transform,
     "try_add": _plus,
     "try_avg": _average,

@@ -63,6 +63,25 @@ _BY_COMPUTED_TIME = (
 
 PIPELINES = [
     Kept(
+        "blocks of two types",
+        (
+            "  c: {gem: select, input: a, options: {columns: [value, n as k]}}\n"
+            "  d: {gem: select, input: b, options: {columns: [name as value, cast(m as bigint) as k]}}\n"
+            "  u: {gem: fuzzy_match, inputs: [c, d], options: {id: value, fields: {value: {}}, block_by: [k]}}\n"
+        ),
+        "append",
+        (("u", "bigint", "left string; right string; left string; right string"),),
+    ),
+    Kept(
+        "a time some units later that is joined",
+        (
+            '  c: {gem: sql, input: a, options: {query: "select value, n, timestampadd(HOUR, 1, at) as t from a"}}\n'
+            "  j: {gem: join, inputs: {l: c, r: b}, options: {condition: l.n = r.m}}\n"
+        ),
+        "append",
+        (("j", "int", "string; int; timestamp; |; string; timestamp; int; double; |"),),
+    ),
+    Kept(
         "a condition on what is computed of event time behind a join",
         MARKED + _BY_COMPUTED_TIME.replace("BEFORE", "w"),
         "append",

@@ -160,6 +160,7 @@ def _join_of(before: str, condition: str, how: str = "inner") -> str:
 
 
 _BY_N = "l.n = r.m"
+_BY_VALUE = "l.value = r.name"
 _BY_BOTH = "l.value = r.name and l.n = r.m"
 _ON_TOP_OF = "  o: {gem: select, input: f, options: {columns: [value, n as k]}}\n"
 _NARROWED = '  f: {gem: sql, input: a, options: {query: "select value, n from a where n > LEAST"}}\n'
@@ -240,4 +241,38 @@ RESULTS_OF_KEYS = [
     )
 ]
 
-LET_THROUGH = [*RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
+_LIMITED = (
+    "  z: {gem: limit, input: a, options: {rows: 9}}\n"
+    "  u: {gem: select, input: z, options: {columns: [FIRST]}}\n"
+    "  v: {gem: select, input: u, options: {columns: [THEN]}}\n"
+)
+_IN_ORDER = "value, n, n + 1 as y"
+# What chooses columns behind a limit goes before it, and no condition does, which then is asked just before the join;
+# but of several that choose only the nearest, where something is asked of the rows alone.
+BEHIND_LIMITS = [
+    Pushed(
+        f"columns in another order behind a limit, {what}",
+        *(
+            _LIMITED.replace("FIRST", first).replace("THEN", then) + _join_of("v", condition)
+            for first, then in ((_IN_ORDER, "value, n, y"), edited)
+        ),
+        verdict,
+    )
+    for what, condition, edited, verdict in (
+        ("before a join", _BY_VALUE, (_IN_ORDER, "value, y, n"), "mixed"),
+        (
+            "before a join that asks it",
+            f"{_BY_VALUE} and l.value > 'a'",
+            (_IN_ORDER, "value, y, n"),
+            "refused",
+        ),
+        (
+            "just behind, before a join that asks it",
+            f"{_BY_VALUE} and l.value > 'a'",
+            ("value, n + 1 as y, n", "value, y, n"),
+            "mixed",
+        ),
+    )
+]
+
+LET_THROUGH = [*BEHIND_LIMITS, *RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
