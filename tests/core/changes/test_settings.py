@@ -164,3 +164,12 @@ def test_that_an_earlier_spark_reads_a_checkpoint_is_not_promised(
     (change,) = compare(replace(now, spark=before), now, made, "out").changes
     assert (change.verdict, change.code) == (verdict_, "GB441")
     assert said in change.message
+
+
+@pytest.mark.parametrize(
+    ("read", "effect"), [("max(user)", "mixed"), ("max(USER)", "refused"), ("max(upper('USER'))", "mixed")]
+)
+def test_a_column_in_other_letters_is_a_value_of_sparks_where_letters_count(read: str, effect: str) -> None:
+    text = BASE.replace("page string", "page string, user int").replace("max(n)", read)
+    (change,) = verdict(text, text + "spark: {spark.sql.caseSensitive: 'true'}\n").changes
+    assert (change.verdict, change.code) == (effect, "GB448")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.settings import DECIDING, PLANNING, TAKING
 from gem_bundle.changes.wording import told, told_both
 from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
+from gem_bundle.expressions.names import VALUES
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
 
 if TYPE_CHECKING:
@@ -38,6 +41,9 @@ _TAKEN = {
     ),
 }
 """What becomes of rows where a setting is on, and where it is off."""
+_CASE = "spark.sql.caseSensitive"
+_QUOTED = re.compile("'[^']*'")
+_WORD = re.compile(r"\w+")
 _PAIRS = frozenset({"inner", "left_semi"})  # joins of which each row comes with a row that is read
 
 
@@ -117,10 +123,17 @@ def _deciding(both: Comparison) -> Iterator[Change]:
         )
         what = f"the setting `{key}` was {one} and is {other}, by which {does}"
         if stateful:
+            name = _taken_for_a_value(both) if key == _CASE else None
+            follows = (
+                "state that was made by the old one gets into new results"
+                if name is None
+                else f"`{name}` isn't written as the column is, and is a value that Spark knows by that name "
+                "where letters count, so that state gets another shape, and Spark refuses to go on"
+            )
             yield both.of_state(
-                "mixed",
+                "mixed" if name is None else "refused",
                 "GB448",
-                f"{what}: state that was made by the old one gets into new results",
+                f"{what}: {follows}",
                 "",
                 difference=what,
                 hint=both.or_begin_anew(put_back),
@@ -137,6 +150,21 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 before=before or None,
                 after=after or None,
             )
+
+
+def _taken_for_a_value(both: Comparison) -> str | None:
+    """What a transform calls a column in other letters, and Spark has a value of that name (`user`)."""
+    for node in both.new.nodes.values():
+        facts = [both.new.facts.get(edge.key) for edge in node.inputs]
+        columns = {column.name for known in facts if known is not None for column in known.columns or ()}
+        values = {column.lower() for column in columns} & VALUES
+        if node.kind != "transform" or not values:
+            continue
+        words: list[str] = _WORD.findall(_QUOTED.sub("", json.dumps(node.options)))
+        for word in words:
+            if word.lower() in values and word not in columns:
+                return word
+    return None
 
 
 def _waits_for_time(both: Comparison) -> bool:
