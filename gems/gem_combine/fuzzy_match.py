@@ -174,10 +174,9 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
 
     def _kept(self, inputs: "Sequence[Facts]", blocks: list[Made]) -> Kept:
         """What is kept of two streams."""
-        kinds = tuple(
-            common_type(analyse(text, facts.columns).column.type for facts in inputs)
-            for text in self.options.block_by
-        )
+        blocked = [
+            [analyse(text, facts.columns).column.type for facts in inputs] for text in self.options.block_by
+        ]
         ids = [facts.column(self.options.id) for facts in inputs]
         values: dict[str, dict[str, tuple[str, ...]] | None] = {
             f"{side}_id": None
@@ -185,12 +184,18 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
             else {side: (f"{side} {column.type}",)}
             for side, column in zip(_SIDES, ids, strict=True)
         }
-        values["score"] = {
+        kept: dict[str, tuple[str, ...]] = {
             f"{side} {name}": (f"{side} string",) for side in _SIDES for name in self.options.fields
         }
+        kept |= {
+            f"{side} block {place}": (f"{side} {kind}" if kind else "?",)
+            for place, kinds in enumerate(blocked)
+            for side, kind in zip(_SIDES, kinds, strict=True)
+        }
+        values["score"] = kept
         return Kept(
             tuple(blocks),
-            kinds,
+            tuple(map(common_type, blocked)),
             values,
             frozenset({"score"} if self.options.pairs == "across" else values),
             rows=True,

@@ -70,7 +70,7 @@ PIPELINES = [
             "  u: {gem: fuzzy_match, inputs: [c, d], options: {id: value, fields: {value: {}}, block_by: [k]}}\n"
         ),
         "append",
-        (("u", "bigint", "left string; right string; left string; right string"),),
+        (("u", "bigint", "left string; right string; left string; right string; left int; right bigint"),),
     ),
     Kept(
         "a time some units later that is joined",

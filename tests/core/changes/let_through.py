@@ -275,4 +275,18 @@ BEHIND_LIMITS = [
     )
 ]
 
-LET_THROUGH = [*BEHIND_LIMITS, *RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
+_MATCHED = (
+    "  u: {gem: select, input: a, options: {columns: [value, n as user, x]}}\n"
+    "  d: {gem: drop, input: u, options: {columns: [LEFT_OUT]}}\n"
+    "  m: {gem: fuzzy_match, inputs: [d, u], options: {id: value, fields: {value: {}}, block_by: [user]}}\n"
+)
+BLOCKS = [
+    Pushed(
+        "the column that blocks are by is left out, and is a value of Spark's",
+        _MATCHED.replace("LEFT_OUT", "x"),
+        _MATCHED.replace("LEFT_OUT", "user"),
+        "refused",
+    )
+]
+
+LET_THROUGH = [*BLOCKS, *BEHIND_LIMITS, *RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
