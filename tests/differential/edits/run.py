@@ -181,6 +181,8 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
     """What a verdict is worth, beside what became of the edit."""
     if truth.outcome == "useless":
         return "useless"
+    if truth.as_before and said.changes and all(change.code == "GB440" for change in said.changes):
+        return "right"  # nothing is told but settings that a checkpoint keeps, so that they have no effect
     level, true = _SAID[said.verdict], _LEVEL[truth.outcome]
     if level == true or (level == 0 and truth.arrived) or (level == 1 and truth.arrived_since):
         return "right"

@@ -97,6 +97,7 @@ class Truth:
         same: Version 1 by itself would have given the same rows, so that nothing of it could be told apart.
         again: Version 2 read more rows than came since version 1, whether anything shows that or not: behind a
             `deduplicate` nothing does.
+        as_before: Version 2, which has other settings, wrote what version 1 would have gone on with.
     """
 
     outcome: Outcome
@@ -106,6 +107,7 @@ class Truth:
     kept: int = 1
     same: bool = False
     again: bool = False
+    as_before: bool = False
 
 
 class Experiments:
@@ -189,6 +191,11 @@ class Experiments:
                 alone = self._alone(first, target)
                 same = _judge(mode, first.written, alone, from_scratch, then).outcome == "continues"
                 truth = replace(truth, same=same and alone.error is None)
+            elif plan.definition.spark != first.plan.definition.spark:
+                # What a checkpoint keeps of its first run is compared with that, and not with version 2.
+                alone = self._alone(first, target)
+                as_before = alone.error is None and (alone.rows, alone.tables) == (second.rows, second.tables)
+                truth = replace(truth, as_before=as_before)
             if truth.outcome in {"wrong", "from_now_on"} and files.take_back_new(plan):
                 files.take_back("b")
                 later = place / "later"
