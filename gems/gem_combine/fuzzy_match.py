@@ -163,7 +163,7 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
             for text in options.block_by
             for place, facts in enumerate(inputs)
         ]
-        score = Made(f"score {rule}", fields)
+        score = Made(f"score {rule}", fields, frozenset())
         deciding = [score, *blocks, *(ids.values() if options.pairs == "within" else ())]
         decides = " ".join([options.pairs, str(options.threshold), rule, *(block.rule for block in blocks)])
         rows = Made(decides, uses_of(deciding))

@@ -177,7 +177,7 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
     if distinct is not None:
         return None
     rows = made_of(conditions[0], columns, position=position) if conditions else Made()
-    kept = _groups(group, keys, columns, position)
+    kept = _groups(tree, keys, columns, position, texts)
     # Of several groupings an aggregate of a key has more than its one value: it is asked of all rows.
     alike = () if several_times_over(group) else keys
     unknown = [name for name, body in texts.items() if group is not None and may_aggregate(body)]
@@ -230,12 +230,18 @@ def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:
     return found
 
 
-def _groups(group: Any, keys: list[str], columns: Sequence[Column], position: int) -> Kept:
+def _groups(
+    tree: Any, keys: list[str], columns: Sequence[Column], position: int, texts: Mapping[str, str]
+) -> Kept:
     """What an aggregation is kept by."""
+    group, having = (tree.args.get(name) for name in ("group", "having"))
+    computed = [body for body in texts.values() if body not in keys]
+    if having is not None and "count_if" in (asking := sql_of(having.this).lower()):
+        computed.append(asking)
     by = tuple(made_of(key, columns, position=position) for key in keys)
     types = tuple(analyse(key, columns).column.type for key in keys)
     if not several_times_over(group):
-        return Kept(*grouped_by(zip(keys, by, types, strict=True)))
+        return Kept(*grouped_by(zip(keys, by, types, strict=True), computed))
     # What isn't grouped by is null then, and which it is is a key of its own.
     by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
     return Kept((*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset())), (*types, "bigint"))

@@ -6,6 +6,7 @@ them where there are no others.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import folded, parsed
@@ -22,20 +23,29 @@ _NOT_FOLDED = UNSTEADY.keys() | BY_PLACE | words("assert_true raise_error sessio
 _ONE_GROUP = Made("one group", frozenset(), frozenset())
 
 
+# What Spark takes apart before, for which it computes all groups by themselves (`RewriteWithExpression`).
+_TAKEN_APART = re.compile(r"(?i)\b(?:between|count_if|nullif)\b")
+_QUOTED = re.compile(r"'[^']*'|`[^`]*`")
+
+
 def grouped_by(
-    groups: Iterable[tuple[str | None, Made, str | None]],
+    groups: Iterable[tuple[str | None, Made, str | None]], computed: Iterable[str] = ()
 ) -> tuple[tuple[Made, ...], tuple[str | None, ...]]:
     """The groups that Spark keeps state by, and their types: each once, and none that is one value.
 
     Args:
         groups: Each that it is told, as it is written, how it is made, and its type; None is written by no
             expression.
+        computed: What is computed of each group, as it is written: beside some of it even what is one value
+            stays.
     """
     told = list(groups)
+    stays = any(_TAKEN_APART.search(_QUOTED.sub("", text)) for text in computed)
     kept: list[tuple[Made, str | None]] = []
     for text, made, kind in told:
         if text is not None and (
-            _is_folded(text, made) or (_is_of_columns(text, made) and any(made == one for one, _ in kept))
+            (not stays and _is_folded(text, made))
+            or (_is_of_columns(text, made) and any(made == one for one, _ in kept))
         ):
             continue
         kept.append((made, kind))

@@ -62,6 +62,31 @@ _BY_COMPUTED_TIME = (
 ) + filter_of("seen = c", "t")
 
 PIPELINES = [
+    *(
+        Kept(
+            f"groups by one value beside {computed}",
+            f'  g: {{gem: aggregate, input: a, options: {{group_by: {{k: "hash(42)", v: value}}, aggregates: '
+            f'{{c: "{computed}"}}}}}}\n',
+            "complete",
+            (("g", keys, "bigint!"),),
+        )
+        for computed, keys in (
+            ("count(*)", "string"),
+            ("count_if(n > 1)", "int; string"),
+            ("count(*) filter (where n between 1 and 2)", "int; string"),
+            ("count(nullif(n, 1))", "int; string"),
+            ("count(if(value = 'between', 1, n))", "string"),
+        )
+    ),
+    Kept(
+        "groups of a query by one value",
+        (
+            '  g: {gem: sql, input: a, options: {query: "select value, hash(42) as k, count(*) between 1 and 2 as q '
+            'from a group by value, hash(42)"}}\n'
+        ),
+        "complete",
+        (("g", "string; int", "bigint!"),),
+    ),
     Kept(
         "blocks of two types",
         (

@@ -280,13 +280,27 @@ _MATCHED = (
     "  d: {gem: drop, input: u, options: {columns: [LEFT_OUT]}}\n"
     "  m: {gem: fuzzy_match, inputs: [d, u], options: {id: value, fields: {value: {}}, block_by: [user]}}\n"
 )
+_SCORED = (
+    "  c: {gem: select, input: a, options: {columns: [x, n]}}\n"
+    "  d: {gem: select, input: b, options: {columns: [y as x, m as n]}}\n"
+    "  m: {gem: fuzzy_match, inputs: [c, d], options: {id: x, fields: {x: {}}, block_by: [n]}}\n"
+    "  g: {gem: aggregate, input: m, options: {group_by: [GROUPS], aggregates: {k: count(*)}}}\n"
+)
 BLOCKS = [
+    Pushed(
+        "groups by a score, which is never null, in another order",
+        _SCORED.replace("GROUPS", "score, right_id"),
+        _SCORED.replace("GROUPS", "right_id, score"),
+        "refused",
+        "dense0",
+        "update",
+    ),
     Pushed(
         "the column that blocks are by is left out, and is a value of Spark's",
         _MATCHED.replace("LEFT_OUT", "x"),
         _MATCHED.replace("LEFT_OUT", "user"),
         "refused",
-    )
+    ),
 ]
 
 LET_THROUGH = [*BLOCKS, *BEHIND_LIMITS, *RESULTS_OF_KEYS, *ASKED_NOW, *READ_BACK, *BEFORE_JOINS]
