@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.conditions import ASKED_BEFORE
 from gem_bundle.changes.needed import ALL, of_input
 from gem_bundle.changes.taken import form_taken, put_over, taken_in
-from gem_bundle.lineage import Result, collapsed, results_of
+from gem_bundle.lineage import UNCHANGED, Result, collapsed, results_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
             key
             for key, made in columns
             if made.uses is None or of_results.intersection(of_input(made.uses, position))
+            # What several rows are made by isn't there before.
+            if not lineage.expands or made.rule in UNCHANGED
         }
         beside = {key for key, made in columns if beside.intersection(of_input(made.uses or (), position))}
         if groups is not None:

@@ -62,6 +62,17 @@ _BY_COMPUTED_TIME = (
 ) + filter_of("seen = c", "t")
 
 PIPELINES = [
+    Kept(
+        "results in another order, unpivoted, and a condition on what comes of that",
+        (
+            "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {m: avg(x), c: count(n)}}}\n"
+            "  o: {gem: select, input: g, options: {columns: [c, m]}}\n"
+            "  u: {gem: unpivot, input: o, options: {values: [m, c]}}\n"
+        )
+        + filter_of("value >= 1", "u"),
+        "update",
+        (("g", "string", "bigint!; double; bigint"),),
+    ),
     *(
         Kept(
             f"groups by one value beside {computed}",
