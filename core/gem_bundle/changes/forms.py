@@ -41,6 +41,16 @@ def form_of(rule: str) -> Form | None:
     return found if isinstance(found, tuple) else None
 
 
+def conditions_of(rule: str) -> Form:
+    """The forms of the conditions in the rule by which a node's rows come out; none where they can't be told.
+
+    Args:
+        rule: The rule: how a join joins stands before its condition, and a query has two of them.
+    """
+    at = rule.find("(")
+    return (form_of(f"({rule[at:].replace(') (', '), (')},)") if at >= 0 else None) or ()
+
+
 def form_made_by(made: Made) -> Form | None:
     """The form of something that is made of columns; None where it can't be told.
 
@@ -186,7 +196,7 @@ def parts_of(form: object) -> Iterator[object]:
     """The conditions that all must hold for one to hold.
 
     Args:
-        form: The one.
+        form: The one; of None, which isn't known, it is the only part.
     """
     found = taken_apart(form, wanted=True)
     if found is None or not found[1] or not all(hold for _, hold in found[0]):

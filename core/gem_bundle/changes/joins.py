@@ -12,7 +12,7 @@ from gem_bundle.changes.behind import (
     lacks_what_it_is_of,
 )
 from gem_bundle.changes.conditions import ASKED_BEFORE, is_always_there
-from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, parts_of, tree_of
+from gem_bundle.changes.forms import columns_in, conditions_of, followed, form_made_by, parts_of, tree_of
 from gem_bundle.changes.made import as_made_before, equal_before
 from gem_bundle.changes.needed import ALL, of_input, read_of
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
@@ -201,13 +201,11 @@ def _asks_of_rows(flow: Flow, name: str, position: int) -> bool:
         name: The join.
         position: The position of the input.
     """
-    lineage, joins = flow.lineage(name), joins_at(flow, name)
-    if lineage is None or any(parts_left(flow, join) for join in joins):
+    lineage = flow.lineage(name)
+    if lineage is None or any(parts_left(flow, join) for join in joins_at(flow, name)):
         return True
-    how = next((join.how for join in joins), "")
-    form = form_of(lineage.rows.rule.removeprefix(how).strip())
-    places = [{column.partition(":")[0] for column in columns_in(part)} for part in parts_of(form or ())]
-    return {str(position)} in places
+    parts = (part for form in conditions_of(lineage.rows.rule) for part in parts_of(form))
+    return any({use.partition(":")[0] for use in columns_in(part)} == {str(position)} for part in parts)
 
 
 def asked_just_before(
@@ -318,16 +316,13 @@ def _put_before_a_limit(flow: Flow, edge: InputRecord) -> list[str]:
     """
     found: list[str] = []
     while True:
-        node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
-        operators = flow.side.operators_at(node.id)
-        if any(operator.kind == "limit" for operator in operators):
+        if "limit" in flow.side.kinds_at(edge.node):
             return found
-        if node.kind != "transform" or lineage is None or operators or len(node.inputs) != 1:
+        lineage = _by_column(flow, edge)
+        if lineage is None or lineage.expands:
             return []
-        if lineage.kept or lineage.expands:
-            return []
-        found.append(node.id)
-        (edge,) = node.inputs
+        found.append(edge.node)
+        (edge,) = flow.side.nodes[edge.node].inputs
 
 
 def _arranged(
@@ -358,12 +353,17 @@ def _arranged(
     return edge, called or list(first.values()) != [key for key in coming if key in wanted]
 
 
+def _by_column(flow: Flow, edge: InputRecord) -> Lineage | None:
+    """What a node makes of its only input, where that is nothing but columns; None for any other node."""
+    lineage = flow.lineage(edge.node, edge.output)
+    alone = len(flow.side.nodes[edge.node].inputs) == 1 and not flow.side.operators_at(edge.node)
+    return lineage if lineage is not None and alone and not lineage.kept else None
+
+
 def _handed_on(flow: Flow, edge: InputRecord, wanted: Set[str]) -> dict[str, str] | None:
     """What the columns of a node are called in its only input; None where it does more than hand them on."""
-    inputs, lineage = flow.side.nodes[edge.node].inputs, flow.lineage(edge.node, edge.output)
-    if lineage is None or len(inputs) != 1 or lineage.kept:
-        return None
-    if any(operator.node == edge.node for operator in flow.side.operators):
+    lineage = _by_column(flow, edge)
+    if lineage is None:
         return None
     given = {key: made for key, made in lineage.columns.items() if key in wanted or ALL in wanted}
     if any(made.rule != "=" for made in given.values()):

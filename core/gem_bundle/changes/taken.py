@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.changes.extracted import EACH, is_built, simplified
-from gem_bundle.changes.forms import columns_in, form_made_by, form_of, is_column, put_in
+from gem_bundle.changes.forms import columns_in, conditions_of, form_made_by, is_column, put_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,11 +61,8 @@ def taken_by_rows(rows: Made) -> Iterator[Taken]:
     """
     if _APART.fullmatch(rows.rule):
         return
-    # How a join joins stands before its condition, and a query has two of them.
-    at = rows.rule.find("(")
-    form = form_of(f"({rows.rule[at:].replace(') (', '), (')},)") if at >= 0 else None
-    if form is not None:
-        yield from taken_in(form)
+    if conditions := conditions_of(rows.rule):
+        yield from taken_in(conditions)
     else:
         yield from taken_by(rows)
 

@@ -62,6 +62,21 @@ _BY_COMPUTED_TIME = (
 ) + filter_of("seen = c", "t")
 
 PIPELINES = [
+    *(
+        Kept(
+            f"columns in another order behind a limit, before a query that asks for {asked}",
+            (
+                "  z: {gem: limit, input: a, options: {rows: 3}}\n"
+                "  u: {gem: select, input: z, options: {columns: [value, n, n + 1 as y]}}\n"
+                "  o: {gem: select, input: u, options: {columns: [value, y, n]}}\n"
+                '  t: {gem: sql, inputs: [o, b], options: {query: "select o.*, b.m from o join b on o.value = b.name '
+                f'where {asked}"}}}}\n'
+            ),
+            "append",
+            (("z", "", ""), ("t", "string", f"{value}; int; int; |; string; int; |")),
+        )
+        for asked, value in (("o.n > 0", "string"), ("b.m > 0", "string!"))
+    ),
     Kept(
         "results in another order, unpivoted, and a condition on what comes of that",
         (
