@@ -273,7 +273,7 @@ class Aggregate(Transform[AggregateOptions]):
             return None
         if pivot is not None and twice:
             told.append((None, made_of(f"cast({pivot.column} as string)", columns), "string"))
-        keys, key_types = grouped_by(told, [body for _, body in self._computed()])
+        keys, key_types = grouped_by(told, self.options.aggregates.values())
         aggregated: dict[str, Made] = {}
         values: dict[str, Mapping[str, tuple[str, ...]] | None] = {}
         bodies: dict[str, str] = {}

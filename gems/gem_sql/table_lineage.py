@@ -236,6 +236,7 @@ def _groups(
     """What an aggregation is kept by."""
     group, having = (tree.args.get(name) for name in ("group", "having"))
     computed = [body for body in texts.values() if body not in keys]
+    # Of `having` nothing but its aggregates is computed of groups.
     if having is not None and "count_if" in (asking := sql_of(having.this).lower()):
         computed.append(asking)
     by = tuple(made_of(key, columns, position=position) for key in keys)

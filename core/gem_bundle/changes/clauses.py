@@ -19,7 +19,7 @@ from gem_bundle.changes.forms import (
     put_in,
     taken_apart,
 )
-from gem_bundle.changes.implied import is_said
+from gem_bundle.changes.implied import CONTRARY, is_said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Set
@@ -30,9 +30,8 @@ _CONSTANTS = frozenset({"Boolean", "Null"})
 _TRUE = ("Boolean", (("this", True),))
 # What is made of elements that something is asked of.
 _ARRAYS = frozenset({"array", "split"})
-_CONTRARY = {"GTE": "LT", "LTE": "GT"}
 # What may be asked of the same two without the one being the other's contrary.
-_GREATER = frozenset(_CONTRARY.values())
+_GREATER = frozenset({"LT", "GT"})
 _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
@@ -158,7 +157,8 @@ def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> 
         if isinstance(part, tuple) and not columns_in(part) <= keys:
             over = (part,) if is_column(part) else tuple(children(part))
             kind = kind_of(part)
-            way = (over, _CONTRARY[kind], not hold) if kind in _CONTRARY else (over, kind, hold)
+            contrary = CONTRARY.get(kind, "")
+            way = (over, contrary, not hold) if contrary in _GREATER else (over, kind, hold)
             compared.setdefault(frozenset(over), set()).add(way)
     return any(map(_are_contrary, compared.values()))
 

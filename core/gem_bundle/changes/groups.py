@@ -104,7 +104,7 @@ def joins_of_other_keys(flow: Flow, name: str, unchanged: Set[Term] = frozenset(
             break
         forms = [followed(form, made) if form is not None else None for form in forms]
         (edge,) = inputs
-    asked = [columns_in(part) for form in forms for part in (parts_of(form) if form is not None else (None,))]
+    asked = [columns_in(part) for form in forms for part in parts_of(form)]
     if any(len(columns) != 1 for columns in asked):
         return set()
     over = {column.partition(":")[2] for columns in asked for column in columns}
@@ -188,8 +188,7 @@ def _asks_each_alone(lineage: Lineage, asked: Set[str]) -> bool:
     Of a part about one alone Spark asks the same of what an inner join wants to be equal
     (`InferFiltersFromConstraints`), of one about several it doesn't.
     """
-    forms = [form_made_by(term.made) for term in lineage.terms]
-    parts = [columns_in(part) for form in forms for part in (parts_of(form) if form is not None else (None,))]
+    parts = [columns_in(part) for term in lineage.terms for part in parts_of(form_made_by(term.made))]
     return bool(parts) and all(len(columns) == 1 or not columns & asked for columns in parts)
 
 

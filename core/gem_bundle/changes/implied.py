@@ -24,7 +24,9 @@ _BOUNDS: dict[str, tuple[Literal[1, -1], bool]] = {
     "LTE": (-1, False),
 }
 _FLIPPED = {"GT": "LT", "GTE": "LTE", "LT": "GT", "LTE": "GTE"}
-_CONTRARY = {"GT": "LTE", "GTE": "LT", "LT": "GTE", "LTE": "GT", "EQ": "NEQ", "NEQ": "EQ"}
+CONTRARY = {"GT": "LTE", "GTE": "LT", "LT": "GTE", "LTE": "GT", "EQ": "NEQ", "NEQ": "EQ"}
+"""What a comparison is behind `not`, by their kinds."""
+
 # Days and times in this form are in the order of their texts, but for those that clocks skip within one day.
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}(?::\d{2})?)?")
 # Texts that are the same by no collation, unless they mean the same where Spark casts them.
@@ -230,7 +232,7 @@ def _choices(atom: _Atom) -> tuple[object, Sequence[object]] | None:
 def _range(atom: _Atom) -> _Range | None:
     kind = kind_of(atom.form)
     if not atom.hold:
-        kind = _CONTRARY.get(kind, "")
+        kind = CONTRARY.get(kind, "")
     if kind not in _BOUNDS:
         return None
     what, bound = children(cast("Form", atom.form))

@@ -6,11 +6,11 @@ them where there are no others.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import folded, parsed
 from gem_bundle.expressions.functions import BY_PLACE, SCALAR, UNSTEADY, words
+from gem_bundle.expressions.tokens import UnreadableError, tokens
 from gem_bundle.lineage import Made
 
 if TYPE_CHECKING:
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 # It computes them for each row, or for each micro-batch, or fails by them.
 _NOT_FOLDED = UNSTEADY.keys() | BY_PLACE | words("assert_true raise_error session_window window window_time")
 _ONE_GROUP = Made("one group", frozenset(), frozenset())
-
-
 # What Spark takes apart before, for which it computes all groups by themselves (`RewriteWithExpression`).
-_TAKEN_APART = re.compile(r"(?i)\b(?:between|count_if|nullif)\b")
-_QUOTED = re.compile(r"'[^']*'|`[^`]*`")
+_TAKEN_APART = frozenset({"between", "count_if", "nullif"})
 
 
 def grouped_by(
@@ -40,7 +37,7 @@ def grouped_by(
             stays.
     """
     told = list(groups)
-    stays = any(_TAKEN_APART.search(_QUOTED.sub("", text)) for text in computed)
+    stays = any(map(_is_taken_apart, computed))
     kept: list[tuple[Made, str | None]] = []
     for text, made, kind in told:
         if text is not None and (
@@ -52,6 +49,13 @@ def grouped_by(
     if told and not kept:
         return (_ONE_GROUP,), ("int",)
     return tuple(made for made, _ in kept), tuple(kind for _, kind in kept)
+
+
+def _is_taken_apart(text: str) -> bool:
+    try:
+        return any(token.word in _TAKEN_APART for token in tokens(text))
+    except UnreadableError:
+        return False
 
 
 def _is_folded(text: str, made: Made) -> bool:

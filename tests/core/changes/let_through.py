@@ -6,9 +6,8 @@ Each was tried in Spark 4.2: `tests/core/changes/test_below.py` holds the verdic
 
 from __future__ import annotations
 
-from tests.core.changes.pushed import JOIN, JOIN_BY_NUMBER, MARKED, Pushed, filter_of
+from tests.core.changes.pushed import GROUPS, JOIN, JOIN_BY_NUMBER, MARKED, Pushed, filter_of
 
-_GROUPED = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
 _AT_TIMES = MARKED + (
     "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 90 minutes}, group_by: {value: value, "
     "k: at + interval 0 seconds}, aggregates: {m: max(at), c: count(*)}}}\n"
@@ -26,24 +25,24 @@ def _query(query: str, before: str) -> str:
 ASKED_NOW = [
     Pushed(
         "a query asks for a key now",
-        _GROUPED + _query("select value, n, c from g", "g"),
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
+        GROUPS + _query("select value, n, c from g", "g"),
+        GROUPS + _query("select value, n, c from g where n > 0", "g"),
         "from_now_on",
         "dense0",
         "update",
     ),
     Pushed(
         "a query asks for a key now, and all groups come out",
-        _GROUPED + _query("select value, n, c from g", "g"),
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
+        GROUPS + _query("select value, n, c from g", "g"),
+        GROUPS + _query("select value, n, c from g where n > 0", "g"),
         "mixed",
         "dense0",
         "complete",
     ),
     Pushed(
         "a query asks for a key no more",
-        _GROUPED + _query("select value, n, c from g where n > 0", "g"),
-        _GROUPED + _query("select value, n, c from g", "g"),
+        GROUPS + _query("select value, n, c from g where n > 0", "g"),
+        GROUPS + _query("select value, n, c from g", "g"),
         "mixed",
         "dense0",
         "update",
@@ -76,32 +75,32 @@ ASKED_NOW = [
     ),
     Pushed(
         "a condition on results that stands beside another one of the same",
-        _GROUPED + filter_of("(c >= 2 and c > 1) or (c >= 2 and n < 1)", "g"),
-        _GROUPED,
+        GROUPS + filter_of("(c >= 2 and c > 1) or (c >= 2 and n < 1)", "g"),
+        GROUPS,
         "from_now_on",
         "dense0",
         "update",
     ),
     Pushed(
         "a condition on results that stands beside its contrary",
-        _GROUPED + filter_of("c < 2 and (c >= 2 or n < 1)", "g"),
-        _GROUPED,
+        GROUPS + filter_of("c < 2 and (c >= 2 or n < 1)", "g"),
+        GROUPS,
         "mixed",
         "dense0",
         "update",
     ),
     Pushed(
         "rows without a key are dropped now",
-        _GROUPED + _CLEANED,
-        _GROUPED + _WITHOUT_NULLS,
+        GROUPS + _CLEANED,
+        GROUPS + _WITHOUT_NULLS,
         "from_now_on",
         "dense0",
         "update",
     ),
     Pushed(
         "rows without a key are dropped no more",
-        _GROUPED + _WITHOUT_NULLS,
-        _GROUPED + _CLEANED,
+        GROUPS + _WITHOUT_NULLS,
+        GROUPS + _CLEANED,
         "mixed",
         "dense0",
         "update",
@@ -155,13 +154,13 @@ READ_BACK = [
 ]
 
 
-def _join_of(before: str, condition: str, how: str = "inner") -> str:
-    return f'  j: {{gem: join, inputs: {{l: {before}, r: b}}, options: {{how: {how}, condition: "{condition}"}}}}\n'
+def _join_of(before: str, condition: str) -> str:
+    return f'  j: {{gem: join, inputs: {{l: {before}, r: b}}, options: {{condition: "{condition}"}}}}\n'
 
 
 _BY_N = "l.n = r.m"
 _BY_VALUE = "l.value = r.name"
-_BY_BOTH = "l.value = r.name and l.n = r.m"
+_BY_BOTH = f"{_BY_VALUE} and {_BY_N}"
 _ON_TOP_OF = "  o: {gem: select, input: f, options: {columns: [value, n as k]}}\n"
 _NARROWED = '  f: {gem: sql, input: a, options: {query: "select value, n from a where n > LEAST"}}\n'
 # Spark asks an inner join's other side for the same of its key, so that partners of what is left out don't come.
@@ -216,7 +215,7 @@ BEFORE_JOINS = [
     ),
 ]
 
-_OF_KEYS = "  g: {gem: aggregate, input: BEFORE, options: {group_by: [value, n], aggregates: {c: MADE}}}\n"
+_OF_KEYS = GROUPS.replace("input: a", "input: BEFORE").replace("count(*)", "MADE")
 _WITH_TABLE = "  t: {gem: join, inputs: {l: a, r: s}, options: {how: inner, condition: l.n OF r.k}}\n"
 _JOINED = _WITH_TABLE + _OF_KEYS.replace("BEFORE", "t")
 # Of groups whose results are told by their keys nothing of the rows that came is there.
