@@ -140,9 +140,17 @@ def _facts(atom: _Atom) -> Iterator[_Atom]:
         yield from _facts(part)
 
 
+def _in_other_words(atom: _Atom) -> _Atom:
+    """A comparison as the contrary of its contrary: `j <> 4` as `not (j = 4)`; anything else as it is."""
+    match atom.form:
+        case (str(kind), *over) if kind in CONTRARY:
+            return _Atom((CONTRARY[kind], *over), not atom.hold)
+    return atom
+
+
 def _follows(goal: _Atom, facts: Sequence[_Atom]) -> bool:
     """Whether a condition holds where others do."""
-    if goal in facts:
+    if goal in facts or _in_other_words(goal) in facts:
         return True
     each = _parts(goal)
     if each is not None:

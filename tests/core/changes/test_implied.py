@@ -151,6 +151,7 @@ def rows() -> sqlite3.Connection:
 @example(condition="k in (1, 2)", other="not k in (3, 4)")
 @example(condition="k = 1", other="k not in (1, 2)")
 @example(condition="(k > 1 or j = 2)", other="(j in (2, 3) or k >= 1)")
+@example(condition="j <> 4", other="(not (j = 4))")
 def test_what_is_said_to_follow_does(rows: sqlite3.Connection, condition: str, other: str) -> None:
     query = f"select * from rows where ({condition}) and not coalesce(({other}), false)"
     if implies(form(condition), form(other)):
